@@ -1,0 +1,7 @@
+"""Import before timm or torchvision: declares the two operators that torchvision's library would, which is not built for CPU."""
+
+import torch
+
+_library = torch.library.Library("torchvision", "DEF")
+for _operator in ("nms", "qnms"):
+    _library.define(f"{_operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")

@@ -1,0 +1,35 @@
+"""Everything that Vitrail refuses, as one tree.
+
+    VitrailError            a sentence for a person: what was given, what was needed, what to do
+    |-- ConfigError         settings that no model or run can have
+    |-- InputError          images, tensors or files that do not fit the model
+    `-- MissingExtraError   an optional dependency that is not installed
+
+The command line prints the sentence and exits with 2; `--debug` shows the traceback.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class VitrailError(Exception):
+    """Anything that Vitrail refuses, told in one sentence."""
+
+
+class ConfigError(VitrailError):
+    """Settings that contradict each other or the paper's equations."""
+
+
+class InputError(VitrailError):
+    """Images, tensors or files that do not fit what was asked of them."""
+
+
+class MissingExtraError(VitrailError):
+    """An optional dependency that is needed now and is not installed."""
+
+
+def did_you_mean(given: str, known: Iterable[str], *, most: int = 3) -> str:
+    """End a sentence with the known names nearest to `given`, or with nothing when none is near."""
+    lowered = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(given.lower(), lowered, n=most, cutoff=0.5)
+    return f" Did you mean {' or '.join(lowered[name] for name in near)}?" if near else ""

@@ -1,0 +1,119 @@
+"""Multi-head self-attention (Eq. 5-8), explicit and fused, and relative positions (App. D.4)."""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vitrail.base.shapes import AttentionMap, Keys, KeptTokens, Pooled, Queries, Tokens
+from vitrail.model.halves import attention_in_halves, few_rows, halves_pay
+
+
+def attention_map(queries: Queries, keys: Keys, bias: AttentionMap | None = None) -> AttentionMap:
+    """Compute A = softmax(q k^T / sqrt(D_h) + bias), Eq. 6, with every weight in memory."""
+    scores = queries @ keys.mT * queries.shape[-1] ** -0.5
+    return (scores if bias is None else scores + bias).softmax(dim=-1)
+
+
+def attend(
+    queries: Queries, keys: Keys, values: Keys, bias: AttentionMap | None = None, *, dropout: float = 0.0
+) -> Queries:
+    """Compute A v, Eq. 7, by torch's fused kernel, which never stores A; `dropout` acts on A."""
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias, dropout_p=dropout)
+
+
+def relative_bias(queries: Queries, table: Float[Tensor, "offset dim"], keys: int) -> AttentionMap:
+    """Score each query against the embedding of its offset p_q - p_k to every key (App. D.4).
+
+    The offset embeddings are keys for the content query, split into heads and scaled like any key. The queries are
+    the first tokens of the sequence, all of them or fewer.
+    """
+    num_heads, num_queries, head_dim = queries.shape[1:]
+    offset_keys = table.unflatten(1, (num_heads, head_dim)).transpose(0, 1)
+    scores = queries @ offset_keys.mT * head_dim**-0.5  # batch head query offset
+    positions = torch.arange(keys, device=queries.device)
+    index = positions[:num_queries, None] - positions + len(table) // 2  # query key
+    return scores.gather(3, index.expand(*scores.shape[:2], -1, -1))
+
+
+class SelfAttention(nn.Module):
+    """MSA(z) = [SA_1(z); ...; SA_k(z)] U_msa, with the rows of `qkv` in the order q, k, v, heads inside each."""
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        *,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        relative_tokens: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.attention_dropout = attention_dropout
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.out = nn.Linear(dim, dim)
+        self.dropout = nn.Dropout(dropout)
+        self.offsets = None if relative_tokens is None else nn.Parameter(torch.empty(2 * relative_tokens - 1, dim))
+
+    def forward(self, tokens: Tokens, *, first_only: bool = False) -> KeptTokens:
+        """Let every token attend to every token, or only the first one."""
+        if first_only:
+            return self.dropout(self.out(self.first_token(tokens))).unsqueeze(1)
+        if not self.training and self.offsets is None and few_rows(tokens) and halves_pay(tokens, even=self.num_heads):
+            return attention_in_halves(tokens, self.qkv, self.out, self.num_heads)
+        queries, keys, values = self.project(tokens)
+        mixed = attend(queries, keys, values, self.bias(queries, keys.shape[2]), dropout=self.map_dropout)
+        return self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))  # Eq. 8
+
+    def first_token(self, tokens: Tokens) -> Pooled:
+        """Compute [SA_1; ...; SA_k] of the first token without keys or values for the others.
+
+        With one query, q . (x U_k) = (q U_k^T) . x and A (x U_v) = (A x) U_v: the kernels move from N tokens to one.
+        The bias of the keys adds the same to every score, which softmax ignores.
+        """
+        dim = tokens.shape[2]
+        query_kernel, key_kernel, value_kernel = self.qkv.weight.split(dim)
+        query_bias, _, value_bias = self.qkv.bias.split(dim)
+        heads = (self.num_heads, -1)
+        queries = F.linear(tokens[:, 0], query_kernel, query_bias).unflatten(1, heads)  # batch head head_dim
+        lifted = (queries.transpose(0, 1) @ key_kernel.unflatten(0, heads)).transpose(0, 1)  # batch head dim
+        bias = self.bias(queries.unsqueeze(2), tokens.shape[1])
+        weights = attention_map_of_one(lifted, tokens, queries.shape[2], None if bias is None else bias.squeeze(2))
+        weights = F.dropout(weights, self.map_dropout) if self.map_dropout else weights
+        mixed = (weights @ tokens).transpose(0, 1) @ value_kernel.unflatten(0, heads).mT  # head batch head_dim
+        return mixed.transpose(0, 1).flatten(1) + value_bias
+
+    def map(self, tokens: Tokens, heads: list[int] | None = None) -> AttentionMap:
+        """Return A, Eq. 6, of the asked heads, or of all."""
+        queries, keys, _ = self.project(tokens)
+        bias = self.bias(queries, keys.shape[2])
+        if heads is not None:
+            queries, keys = queries[:, heads], keys[:, heads]
+            bias = None if bias is None else bias[:, heads]
+        return attention_map(queries, keys, bias)
+
+    def project(self, tokens: Tokens) -> tuple[Queries, Keys, Keys]:
+        """Compute [q, k, v] = z U_qkv, Eq. 5, in one product and without a copy."""
+        queries, keys, values = self.qkv(tokens).unflatten(2, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        return queries, keys, values
+
+    def bias(self, queries: Queries, keys: int) -> AttentionMap | None:
+        """Compute what relative positions add to the scores."""
+        return None if self.offsets is None else relative_bias(queries, self.offsets, keys)
+
+    @property
+    def map_dropout(self) -> float:
+        """The probability of dropping an attention weight now."""
+        return self.attention_dropout if self.training else 0.0
+
+
+def attention_map_of_one(
+    lifted: Float[Tensor, "batch head dim"],
+    tokens: Tokens,
+    head_dim: int,
+    bias: Float[Tensor, "batch head token"] | None,
+) -> Float[Tensor, "batch head token"]:
+    """Compute the first row of A from a query that was lifted from D_h to D dimensions."""
+    scores = lifted @ tokens.mT * head_dim**-0.5
+    return (scores if bias is None else scores + bias).softmax(dim=-1)

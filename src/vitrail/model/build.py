@@ -1,0 +1,60 @@
+"""From a name or a config to a model."""
+
+from typing import Any
+
+import torch
+
+from vitrail.model.config import ViTConfig
+from vitrail.model.init import initialise
+from vitrail.model.patches import Size
+from vitrail.model.resnet import ResNet, ResNetConfig
+from vitrail.model.variants import named_config
+from vitrail.model.vit import ViT
+
+Config = ViTConfig | ResNetConfig
+Model = ViT | ResNet
+
+
+def create(
+    name: str,
+    *,
+    num_classes: int = 1000,
+    image_size: int | Size = 224,
+    channels: int = 3,
+    seed: int | None = None,
+    device: str | torch.device = "cpu",
+    **settings: Any,
+) -> Model:
+    """Make a model of the paper with fresh weights.
+
+    `name` is a row of `vitrail models`, such as "B/16", "R50+B/16" or "R50x1". `settings` are any other fields of
+    `ViTConfig` or `ResNetConfig`: pool="mean", positions="relative", dropout=0.1. With a `seed` the weights are the
+    same on every machine; without one they come from torch's global generator. On device "meta" nothing is stored.
+    """
+    config = configure(name, num_classes=num_classes, image_size=image_size, channels=channels, **settings)
+    return build(config, seed=seed, device=device)
+
+
+def configure(name: str, **settings: Any) -> Config:
+    """Return the config of a named model with some fields changed."""
+    for field in ("image_size", "patch_size"):
+        if field in settings:
+            settings[field] = as_size(settings[field])
+    return named_config(name, **settings)
+
+
+def as_size(size: int | Size) -> Size:
+    """Read one number as a square."""
+    return (size, size) if isinstance(size, int) else tuple(size)
+
+
+def build(config: Config, *, seed: int | None = None, device: str | torch.device = "cpu") -> Model:
+    """Make the model of a config; parameters are filled once, on the device where they live."""
+    with torch.device("meta"):
+        model = ViT(config) if isinstance(config, ViTConfig) else ResNet(config)
+    if torch.device(device).type == "meta":
+        return model
+    model.to_empty(device=device)
+    generator = None if seed is None else torch.Generator(device).manual_seed(seed)
+    initialise(model, head_bias=config.head_bias, generator=generator)
+    return model

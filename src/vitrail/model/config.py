@@ -1,0 +1,215 @@
+"""What a Vision Transformer is made of: one frozen dataclass, checked when it is made."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.model.convolution import Standardisation
+from vitrail.model.gelu import Gelu
+from vitrail.model.patches import Size, patch_grid, size_text
+from vitrail.model.positions import Placement, PositionKind, ResizeWay
+
+Pool = Literal["class-token", "mean", "attention"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackboneConfig:
+    """The convolutional network in front of a hybrid (Sec. 3.1): the reference release's post-activation ResNet."""
+
+    blocks: tuple[int, ...]
+    """Units in each stage; (3, 4, 9) is the R50 whose stage 4 moved into stage 3, () the root alone."""
+    width: int = 64
+    """Channels of the root; stage s puts out 4 * width * 2^(s-1)."""
+    norm_groups: int = 32
+    """Groups of every group norm."""
+    norm_eps: float = 1e-6
+    """Epsilon of every group norm (timm: 1e-5)."""
+    standardisation: Standardisation = "std-plus-eps"
+    """How kernels are standardised: by std + eps (reference release) or by sqrt(var + eps) (timm, BiT)."""
+    standardisation_eps: float = 1e-5
+    """The epsilon of that formula."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be built."""
+        check_choice("standardisation", self.standardisation, get_args(Standardisation))
+        check_positive(width=self.width, norm_groups=self.norm_groups)
+        if any(units < 1 for units in self.blocks):
+            raise ConfigError(f"every stage of a backbone needs at least one unit, but blocks is {self.blocks}.")
+        check_divides("norm_groups", self.norm_groups, "width", self.width)
+
+    @property
+    def stride(self) -> int:
+        """Pixels of the image for each cell of the feature map."""
+        return 4 * 2 ** max(len(self.blocks) - 1, 0)
+
+    @property
+    def channels(self) -> int:
+        """Channels of the feature map."""
+        return 4 * self.width * 2 ** (len(self.blocks) - 1) if self.blocks else self.width
+
+    def feature_size(self, image_size: Size) -> Size:
+        """Rows and columns of the feature map: SAME padding rounds up."""
+        return -(-image_size[0] // self.stride), -(-image_size[1] // self.stride)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViTConfig:
+    """A Vision Transformer or a hybrid: the sizes of Table 1 and every choice of the paper."""
+
+    dim: int
+    """Width D of every token."""
+    depth: int
+    """Number L of encoder blocks."""
+    num_heads: int
+    """Attention heads k in each block."""
+    mlp_dim: int
+    """Hidden width of each MLP."""
+    patch_size: Size
+    """Height and width P of a patch, in pixels, or in cells of the feature map of a hybrid."""
+    image_size: Size = (224, 224)
+    """Height and width of the images, in pixels."""
+    channels: int = 3
+    """Channels C of the images."""
+    num_classes: int = 1000
+    """Outputs K of the last linear layer; 0 leaves that layer out."""
+    backbone: BackboneConfig | None = None
+    """The convolutional network of a hybrid; None embeds pixels."""
+    pool: Pool = "class-token"
+    """What the head sees: the class token, the mean over patch tokens, or attention pooling (MAP)."""
+    class_token: bool | None = None
+    """Whether a class token is prepended; None stands for: only when it is pooled."""
+    norm_pooled: bool = False
+    """Apply the last LayerNorm after the mean over tokens (timm) and not before it (reference release)."""
+    representation_size: int | None = None
+    """Width of the tanh layer of the pre-training head; None leaves it out."""
+    positions: PositionKind = "learned-1d"
+    """Kind of positions (App. D.4)."""
+    position_placement: Placement = "input"
+    """Where positions are added (App. D.4)."""
+    position_resize: ResizeWay = "google"
+    """Whose interpolation a new grid gets."""
+    gelu: Gelu = "tanh"
+    """`tanh` as in the reference release, `erf` as in timm, Hugging Face and torchvision."""
+    norm_eps: float = 1e-6
+    """Epsilon of every LayerNorm."""
+    dropout: float = 0.0
+    """Probability after every dense layer but qkv, and after adding positions."""
+    attention_dropout: float = 0.0
+    """Probability on the attention weights."""
+    stochastic_depth: float = 0.0
+    """Probability of skipping the last block's branches; it grows linearly from 0 at the first."""
+    head_bias: float = 0.0
+    """Initial bias of the last layer: 0 for softmax; about -log(classes) for sigmoid loss."""
+
+    def __post_init__(self) -> None:
+        """Fill in the class token and refuse what cannot be built."""
+        if self.class_token is None:
+            object.__setattr__(self, "class_token", self.pool == "class-token")
+        check_choice("pool", self.pool, get_args(Pool))
+        check_choice("positions", self.positions, get_args(PositionKind))
+        check_choice("position_placement", self.position_placement, get_args(Placement))
+        check_choice("position_resize", self.position_resize, get_args(ResizeWay))
+        check_choice("gelu", self.gelu, get_args(Gelu))
+        check_positive(
+            dim=self.dim, depth=self.depth, num_heads=self.num_heads, mlp_dim=self.mlp_dim, channels=self.channels
+        )
+        check_size("image_size", self.image_size)
+        check_size("patch_size", self.patch_size)
+        check_count("num_classes", self.num_classes)
+        if self.representation_size is not None:
+            check_positive(representation_size=self.representation_size)
+        check_probability(
+            dropout=self.dropout, attention_dropout=self.attention_dropout, stochastic_depth=self.stochastic_depth
+        )
+        check_divides("num_heads", self.num_heads, "dim", self.dim)
+        self._check_combinations()
+        _ = self.grid
+
+    def _check_combinations(self) -> None:
+        """Refuse settings that are fine one by one but not together."""
+        if self.pool == "class-token" and not self.class_token:
+            raise ConfigError(
+                "class-token pooling needs a class token, but class_token is False; "
+                "set class_token=True or choose pool='mean' or 'attention'."
+            )
+        if self.norm_pooled and self.pool != "mean":
+            raise ConfigError(
+                f"norm_pooled moves the last LayerNorm behind the mean over tokens, but pool is {self.pool!r}; "
+                "set pool='mean' or norm_pooled=False."
+            )
+        divisor = {"learned-2d": 2, "sincos-2d": 4}.get(self.positions, 1)
+        if self.dim % divisor:
+            raise ConfigError(
+                f"positions={self.positions!r} splits dim into {divisor} equal parts, but dim is {self.dim}; "
+                f"choose a dim that {divisor} divides, or positions='learned-1d'."
+            )
+        if self.position_placement != "input" and self.positions in ("none", "relative"):
+            raise ConfigError(
+                f"positions={self.positions!r} are not added to tokens, so they take no placement "
+                f"{self.position_placement!r} (Table 8 has no such cell); leave position_placement at 'input'."
+            )
+
+    @property
+    def grid(self) -> Size:
+        """Rows and columns of patches."""
+        if self.backbone is None:
+            return patch_grid(self.image_size, self.patch_size)
+        feature_size = self.backbone.feature_size(self.image_size)
+        try:
+            return patch_grid(feature_size, self.patch_size)
+        except ConfigError:
+            raise ConfigError(
+                f"an image of {size_text(self.image_size)} gives a feature map of {size_text(feature_size)}, which "
+                f"patches of {size_text(self.patch_size)} cells do not divide; choose an image size that is a "
+                f"multiple of {size_text(tuple(side * self.backbone.stride for side in self.patch_size))}."
+            ) from None
+
+    @property
+    def num_tokens(self) -> int:
+        """Length of the sequence: N patches and the class token."""
+        return self.grid[0] * self.grid[1] + bool(self.class_token)
+
+
+def check_choice(name: str, given: str, known: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the known ones."""
+    if given not in known:
+        raise ConfigError(
+            f"{name} is {given!r}, but must be one of {', '.join(known)}.{did_you_mean(str(given), known)}"
+        )
+
+
+def check_positive(**values: int) -> None:
+    """Refuse anything but whole numbers from 1."""
+    for name, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigError(f"{name} is {value!r}, but must be a whole number of at least 1.")
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse anything but whole numbers from 0."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ConfigError(f"{name} is {value!r}, but must be a whole number of at least 0.")
+
+
+def check_size(name: str, size: Size) -> None:
+    """Refuse anything but a pair of positive whole numbers."""
+    good = isinstance(size, tuple) and len(size) == 2 and all(isinstance(side, int) and side > 0 for side in size)
+    if not good:
+        raise ConfigError(f"{name} is {size!r}, but must be (height, width), two whole numbers of at least 1.")
+
+
+def check_probability(**values: float) -> None:
+    """Refuse anything outside [0, 1)."""
+    for name, value in values.items():
+        if not 0 <= value < 1:
+            raise ConfigError(f"{name} is {value!r}, but must be a probability from 0 to below 1.")
+
+
+def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> None:
+    """Refuse a value that does not split evenly."""
+    if value % divisor:
+        fit = max(value // divisor, 1) * divisor
+        raise ConfigError(
+            f"{name} {value} is not divisible by {divisor_name} {divisor}; "
+            f"choose a {name} such as {fit} or {fit + divisor}, or a {divisor_name} that divides {value}."
+        )

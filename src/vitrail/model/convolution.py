@@ -1,0 +1,73 @@
+"""Standardised convolutions and SAME padding: what hybrids and BiT's ResNets are made of."""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from vitrail.base.shapes import FeatureMap, Images, Kernel
+
+Standardisation = Literal["std-plus-eps", "sqrt-var-eps"]
+
+
+def standardise(kernel: Kernel, way: Standardisation, eps: float) -> Kernel:
+    """Give each output channel's kernel mean 0 and deviation 1.
+
+    The two formulas are not the same: the reference release's hybrid divides by std + eps, BiT and timm by
+    sqrt(var + eps). Both use the population variance over input, height and width.
+    """
+    variance, mean = torch.var_mean(kernel, dim=(1, 2, 3), correction=0, keepdim=True)
+    deviation = variance.sqrt() + eps if way == "std-plus-eps" else (variance + eps).sqrt()
+    return (kernel - mean) / deviation
+
+
+class StandardisedConv2d(nn.Module):
+    """A convolution without bias whose kernel is standardised at every pass.
+
+    `same=True` pads as the reference release does: so much that the output is ceil(input / stride), the odd pixel
+    at the bottom and right. `same=False` pads (kernel - 1) / 2 on each side, as BiT does. For even inputs and
+    stride 2 the two differ.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        kernel_size: int,
+        *,
+        stride: int = 1,
+        same: bool,
+        standardisation: Standardisation,
+        eps: float,
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(outputs, inputs, kernel_size, kernel_size))
+        self.kernel_size, self.stride, self.same = kernel_size, stride, same
+        self.standardisation: Standardisation = standardisation
+        self.eps = eps
+
+    def forward(self, images: Images) -> FeatureMap:
+        """Convolve."""
+        kernel = standardise(self.weight, self.standardisation, self.eps)
+        if not self.same:
+            return F.conv2d(images, kernel, stride=self.stride, padding=(self.kernel_size - 1) // 2)
+        left, right, top, bottom = same_padding(images, self.kernel_size, self.stride)
+        if left == right and top == bottom:
+            return F.conv2d(images, kernel, stride=self.stride, padding=(top, left))
+        return F.conv2d(F.pad(images, (left, right, top, bottom)), kernel, stride=self.stride)
+
+
+def same_padding(images: Images, kernel_size: int, stride: int) -> tuple[int, int, int, int]:
+    """Count the pixels to add left, right, top and bottom; for 224 px, 7x7/2 gives 2, 3 and 3x3/2 gives 0, 1."""
+    amounts = []
+    for side in (images.shape[3], images.shape[2]):
+        total = max((-(-side // stride) - 1) * stride + kernel_size - side, 0)
+        amounts += [total // 2, total - total // 2]
+    left, right, top, bottom = amounts
+    return left, right, top, bottom
+
+
+def max_pool_same(images: Images) -> FeatureMap:
+    """Take the maximum over 3x3 with stride 2; what SAME padding adds is never the maximum."""
+    return F.max_pool2d(F.pad(images, same_padding(images, 3, 2), value=float("-inf")), 3, stride=2)

@@ -1,0 +1,83 @@
+"""The Transformer encoder: blocks of attention and MLP with residuals (Eq. 2-4)."""
+
+import torch
+from torch import Tensor, nn
+
+from vitrail.base.shapes import KeptTokens, Tokens
+from vitrail.model.attention import SelfAttention
+from vitrail.model.config import ViTConfig
+from vitrail.model.mlp import Mlp
+from vitrail.model.positions import make_positions
+
+
+def stochastic_depth(branch: Tensor, rate: float, generator: torch.Generator | None = None) -> Tensor:
+    """Zero the branch for whole images with probability `rate`, and scale up the others."""
+    shape = (len(branch),) + (1,) * (branch.ndim - 1)
+    kept = torch.empty(shape, dtype=branch.dtype, device=branch.device).bernoulli_(1 - rate, generator=generator)
+    return branch * kept / (1 - rate)
+
+
+class EncoderBlock(nn.Module):
+    """One layer of the encoder, pre-norm."""
+
+    def __init__(self, config: ViTConfig, *, stochastic_depth: float) -> None:
+        super().__init__()
+        self.stochastic_depth = stochastic_depth
+        self.norm1 = nn.LayerNorm(config.dim, eps=config.norm_eps)
+        self.attention = SelfAttention(
+            config.dim,
+            config.num_heads,
+            dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
+            relative_tokens=config.num_tokens if config.positions == "relative" else None,
+        )
+        self.norm2 = nn.LayerNorm(config.dim, eps=config.norm_eps)
+        self.mlp = Mlp(config.dim, config.mlp_dim, gelu=config.gelu, dropout=config.dropout)
+
+    def forward(self, tokens: Tokens, *, first_only: bool = False) -> KeptTokens:
+        """Map z_(l-1) to z_l, or to its first token only, which takes far less work."""
+        kept = tokens[:, :1] if first_only else tokens
+        kept = kept + self.skip(self.attention(self.norm1(tokens), first_only=first_only))  # Eq. 2
+        return kept + self.skip(self.mlp(self.norm2(kept)))  # Eq. 3
+
+    def skip(self, branch: Tensor) -> Tensor:
+        """Apply stochastic depth while training."""
+        if not self.training or self.stochastic_depth == 0:
+            return branch
+        return stochastic_depth(branch, self.stochastic_depth)
+
+
+class Encoder(nn.Module):
+    """L blocks and the last LayerNorm."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        last = max(config.depth - 1, 1)
+        self.blocks = nn.ModuleList(
+            EncoderBlock(config, stochastic_depth=config.stochastic_depth * layer / last)
+            for layer in range(config.depth)
+        )
+        tables = {"input": 0, "every-layer": config.depth, "every-layer-shared": 1}[config.position_placement]
+        made = [
+            make_positions(config.positions, config.dim, config.grid, class_entry=bool(config.class_token))
+            for _ in range(tables)
+        ]
+        self.positions = nn.ModuleList(table for table in made if table is not None)
+        self.norm = None if config.norm_pooled else nn.LayerNorm(config.dim, eps=config.norm_eps)
+
+    def forward(self, tokens: Tokens, *, first_only: bool = False) -> KeptTokens:
+        """Encode the sequence; if only the first token is asked for, the last block computes only that."""
+        last = len(self.blocks) - 1
+        for layer, block in enumerate(self.blocks):
+            tokens = block(self.place(tokens, layer), first_only=first_only and layer == last)
+        return self.finish(tokens)
+
+    def place(self, tokens: Tokens, layer: int) -> Tokens:
+        """Add the positions that this layer starts with, if it has any (App. D.4)."""
+        if len(self.positions) == 0:
+            return tokens
+        return tokens + self.positions[layer % len(self.positions)]()
+
+    def finish(self, tokens: KeptTokens) -> KeptTokens:
+        """Apply the last LayerNorm (Eq. 4), unless it comes after pooling."""
+        return tokens if self.norm is None else self.norm(tokens)

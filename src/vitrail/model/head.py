@@ -1,0 +1,57 @@
+"""Tokens become an answer: pooling, the representation layer, the last linear layer (Eq. 4, App. D.3)."""
+
+import torch
+from torch import nn
+
+from vitrail.base.shapes import KeptTokens, Pooled, Representation
+from vitrail.model.attention import attend
+from vitrail.model.config import ViTConfig
+from vitrail.model.mlp import Mlp
+
+
+class AttentionPool(nn.Module):
+    """A learned query attends to all tokens, then an MLP with a residual (MAP)."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.num_heads = config.num_heads
+        self.probe = nn.Parameter(torch.empty(1, config.dim))
+        self.query = nn.Linear(config.dim, config.dim)
+        self.key_value = nn.Linear(config.dim, 2 * config.dim)
+        self.out = nn.Linear(config.dim, config.dim)
+        self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
+        self.mlp = Mlp(config.dim, config.mlp_dim, gelu=config.gelu, dropout=config.dropout)
+
+    def forward(self, tokens: KeptTokens) -> Pooled:
+        """Pool a sequence into one vector."""
+        query = self.query(self.probe).expand(len(tokens), 1, -1)
+        query = query.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
+        keys, values = self.key_value(tokens).unflatten(2, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        pooled = self.out(attend(query, keys, values).transpose(1, 2).flatten(2))
+        return (pooled + self.mlp(self.norm(pooled))).squeeze(1)
+
+
+class Head(nn.Module):
+    """Pool, then tanh(Linear(D -> R)) where there is a representation layer, then Linear(-> K)."""
+
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__()
+        self.first_patch = int(bool(config.class_token))
+        self.pool_kind = config.pool
+        self.pool = AttentionPool(config) if config.pool == "attention" else None
+        self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps) if config.norm_pooled else None
+        width = config.representation_size or config.dim
+        self.representation = nn.Linear(config.dim, width) if config.representation_size else None
+        self.linear = nn.Linear(width, config.num_classes) if config.num_classes else None
+
+    def represent(self, tokens: KeptTokens) -> Representation:
+        """Compute what the last linear layer sees."""
+        if self.pool is not None:
+            pooled = self.pool(tokens)
+        elif self.pool_kind == "mean":
+            pooled = tokens[:, self.first_patch :].mean(dim=1)
+        else:
+            pooled = tokens[:, 0]
+        if self.norm is not None:
+            pooled = self.norm(pooled)
+        return pooled if self.representation is None else self.representation(pooled).tanh()

@@ -1,0 +1,104 @@
+"""The convolutional half of a hybrid: the reference release's ResNet, whose feature map is cut into patches (Sec. 3.1).
+
+Not BiT's ResNet of `resnet.py`: here norm and ReLU come *after* each convolution (v1), padding is SAME, and kernels
+are divided by std + eps.
+"""
+
+from torch import Tensor, nn
+
+from vitrail.base.shapes import FeatureMap, Images
+from vitrail.model.config import BackboneConfig
+from vitrail.model.convolution import StandardisedConv2d, max_pool_same
+
+
+def _conv(config: BackboneConfig, inputs: int, outputs: int, kernel_size: int, stride: int = 1) -> StandardisedConv2d:
+    return StandardisedConv2d(
+        inputs,
+        outputs,
+        kernel_size,
+        stride=stride,
+        same=True,
+        standardisation=config.standardisation,
+        eps=config.standardisation_eps,
+    )
+
+
+def _norm(config: BackboneConfig, channels: int) -> nn.GroupNorm:
+    return nn.GroupNorm(config.norm_groups, channels, eps=config.norm_eps)
+
+
+class Root(nn.Module):
+    """7x7/2 convolution, norm, ReLU, 3x3/2 max-pool: an image becomes a map of a quarter of its size."""
+
+    def __init__(self, config: BackboneConfig, channels: int) -> None:
+        super().__init__()
+        self.conv = _conv(config, channels, config.width, 7, stride=2)
+        self.norm = _norm(config, config.width)
+
+    def forward(self, images: Images) -> FeatureMap:
+        """Shrink the image."""
+        return self.finish(self.norm(self.conv(images)))
+
+    @staticmethod
+    def finish(normed: FeatureMap) -> FeatureMap:
+        """Apply what follows the norm."""
+        return max_pool_same(normed.relu())
+
+
+class PostActivationUnit(nn.Module):
+    """A bottleneck, v1: relu(shortcut + norm3(conv3(relu(norm2(conv2(relu(norm1(conv1))))))))."""
+
+    def __init__(self, config: BackboneConfig, inputs: int, width: int, *, stride: int) -> None:
+        super().__init__()
+        outputs = 4 * width
+        self.conv1, self.norm1 = _conv(config, inputs, width, 1), _norm(config, width)
+        self.conv2, self.norm2 = _conv(config, width, width, 3, stride), _norm(config, width)
+        self.conv3, self.norm3 = _conv(config, width, outputs, 1), _norm(config, outputs)
+        self.shortcut: nn.Sequential | None = None
+        if inputs != outputs or stride != 1:
+            self.shortcut = nn.Sequential()
+            self.shortcut.add_module("conv", _conv(config, inputs, outputs, 1, stride))
+            self.shortcut.add_module("norm", _norm(config, outputs))
+
+    def forward(self, features: Images) -> FeatureMap:
+        """Transform a feature map."""
+        residual = features if self.shortcut is None else self.shortcut(features)
+        features = self.norm1(self.conv1(features)).relu()
+        features = self.norm2(self.conv2(features)).relu()
+        features = self.norm3(self.conv3(features))
+        return (residual + features).relu()
+
+
+class Backbone(nn.Module):
+    """Root and stages; each stage after the first halves the map and doubles the channels."""
+
+    def __init__(self, config: BackboneConfig, channels: int) -> None:
+        super().__init__()
+        self.root = Root(config, channels)
+        self.stages = nn.ModuleList()
+        inputs = config.width
+        for stage, units in enumerate(config.blocks):
+            width = config.width * 2**stage
+            strides = [1 if stage == 0 else 2] + [1] * (units - 1)
+            built = nn.Sequential()
+            for stride in strides:
+                built.append(PostActivationUnit(config, inputs, width, stride=stride))
+                inputs = 4 * width
+            self.stages.append(built)
+
+    def forward(self, images: Images) -> FeatureMap:
+        """Map an image to the feature map that is cut into patches."""
+        features = self.root(images)
+        for stage in self.stages:
+            features = stage(features)
+        return features
+
+    def trace(self, images: Images) -> dict[str, Tensor]:
+        """Return every feature map by name, in order; the last one is what `forward` returns."""
+        maps = {"root.conv": self.root.conv(images)}
+        maps["root.norm"] = self.root.norm(maps["root.conv"])
+        maps["root"] = features = self.root.finish(maps["root.norm"])
+        for number, stage in enumerate(self.stages):
+            for unit_number, unit in stage.named_children():
+                maps[f"stages.{number}.{unit_number}"] = features = unit(features)
+        return maps

@@ -1,0 +1,25 @@
+"""The MLP of an encoder block: two layers with a GELU between (Sec. 3.1)."""
+
+from torch import nn
+
+from vitrail.base.shapes import Tokens
+from vitrail.model.gelu import Gelu, gelu
+from vitrail.model.halves import halves_pay, mlp_in_halves
+
+
+class Mlp(nn.Module):
+    """MLP(z) = GELU(z W_1 + b_1) W_2 + b_2."""
+
+    def __init__(self, dim: int, mlp_dim: int, *, gelu: Gelu = "tanh", dropout: float = 0.0) -> None:
+        super().__init__()
+        self.gelu = gelu
+        self.hidden = nn.Linear(dim, mlp_dim)
+        self.out = nn.Linear(mlp_dim, dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, tokens: Tokens) -> Tokens:
+        """Transform each token by itself."""
+        if not self.training and halves_pay(tokens, even=self.hidden.out_features):
+            return mlp_in_halves(tokens, self.hidden, self.out, self.gelu)
+        hidden = self.dropout(gelu(self.hidden(tokens), self.gelu))
+        return self.dropout(self.out(hidden))

@@ -1,0 +1,149 @@
+"""The ResNet baselines of the paper: "ResNet (BiT)" with group norm and standardised convolutions (Sec. 4.1).
+
+Not the ResNet inside a hybrid (`hybrid.py`): here norm and ReLU come *before* each convolution (v2), padding is
+symmetric, and kernels are divided by sqrt(var + eps).
+"""
+
+from dataclasses import dataclass
+from typing import get_args
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vitrail.base.shapes import FeatureMap, Images, Logits, Representation
+from vitrail.model.config import check_choice, check_count, check_divides, check_positive, check_size
+from vitrail.model.convolution import Standardisation, StandardisedConv2d
+from vitrail.model.patches import Size
+from vitrail.model.trace import ResNetTrace
+from vitrail.model.vit import check_images
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNetConfig:
+    """A BiT ResNet."""
+
+    blocks: tuple[int, ...]
+    """Units in each stage; (3, 4, 6, 3) for R50."""
+    width: int = 64
+    """Channels of the root: 64 times the x of R50x1, R50x2, ...; stage s puts out 4 * width * 2^(s-1)."""
+    image_size: Size = (224, 224)
+    """Height and width of the images, in pixels, that preprocessing makes; the network itself takes any size."""
+    channels: int = 3
+    """Channels of the images."""
+    num_classes: int = 1000
+    """Outputs of the last linear layer; 0 leaves it out."""
+    norm_groups: int = 32
+    """Groups of every group norm."""
+    norm_eps: float = 1e-5
+    """Epsilon of every group norm."""
+    standardisation: Standardisation = "sqrt-var-eps"
+    """How kernels are standardised."""
+    standardisation_eps: float = 1e-10
+    """The epsilon of that formula (timm: 1e-8)."""
+    head_bias: float = 0.0
+    """Initial bias of the last layer."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be built."""
+        check_choice("standardisation", self.standardisation, get_args(Standardisation))
+        check_positive(width=self.width, channels=self.channels, norm_groups=self.norm_groups, stages=len(self.blocks))
+        check_positive(**{f"blocks[{stage}]": units for stage, units in enumerate(self.blocks)})
+        check_size("image_size", self.image_size)
+        check_count("num_classes", self.num_classes)
+        check_divides("norm_groups", self.norm_groups, "width", self.width)
+
+    @property
+    def features(self) -> int:
+        """Channels of the last feature map."""
+        return 4 * self.width * 2 ** (len(self.blocks) - 1)
+
+
+def _conv(config: ResNetConfig, inputs: int, outputs: int, kernel_size: int, stride: int = 1) -> StandardisedConv2d:
+    return StandardisedConv2d(
+        inputs,
+        outputs,
+        kernel_size,
+        stride=stride,
+        same=False,
+        standardisation=config.standardisation,
+        eps=config.standardisation_eps,
+    )
+
+
+def _norm(config: ResNetConfig, channels: int) -> nn.GroupNorm:
+    return nn.GroupNorm(config.norm_groups, channels, eps=config.norm_eps)
+
+
+class PreActivationUnit(nn.Module):
+    """A bottleneck, v2: shortcut + conv3(relu(norm3(conv2(relu(norm2(conv1(relu(norm1(x)))))))))."""
+
+    def __init__(self, config: ResNetConfig, inputs: int, width: int, *, stride: int) -> None:
+        super().__init__()
+        outputs = 4 * width
+        self.norm1, self.conv1 = _norm(config, inputs), _conv(config, inputs, width, 1)
+        self.norm2, self.conv2 = _norm(config, width), _conv(config, width, width, 3, stride)
+        self.norm3, self.conv3 = _norm(config, width), _conv(config, width, outputs, 1)
+        self.shortcut = _conv(config, inputs, outputs, 1, stride) if inputs != outputs or stride != 1 else None
+
+    def forward(self, features: Images) -> FeatureMap:
+        """Transform a feature map; a shortcut with a convolution starts from the activated input."""
+        activated = self.norm1(features).relu()
+        residual = features if self.shortcut is None else self.shortcut(activated)
+        features = self.conv1(activated)
+        features = self.conv2(self.norm2(features).relu())
+        return residual + self.conv3(self.norm3(features).relu())
+
+
+class ResNet(nn.Module):
+    """Root, stages, norm, mean over the map, linear."""
+
+    def __init__(self, config: ResNetConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.root = _conv(config, config.channels, config.width, 7, stride=2)
+        self.stages = nn.ModuleList()
+        inputs = config.width
+        for stage, units in enumerate(config.blocks):
+            width = config.width * 2**stage
+            built = nn.Sequential()
+            for unit in range(units):
+                stride = 2 if stage > 0 and unit == 0 else 1
+                built.append(PreActivationUnit(config, inputs, width, stride=stride))
+                inputs = 4 * width
+            self.stages.append(built)
+        self.norm = _norm(config, inputs)
+        self.linear = nn.Linear(inputs, config.num_classes) if config.num_classes else None
+
+    def forward(self, images: Images) -> Logits:
+        """Map images to logits, or to the representation when the model has no classes."""
+        return self.classify(self.features(images))
+
+    def features(self, images: Images) -> Representation:
+        """Compute the representation that the last linear layer sees."""
+        features = self.shrink(images)
+        for stage in self.stages:
+            features = stage(features)
+        return self.pool(features)
+
+    def trace(self, images: Images) -> ResNetTrace:
+        """Run one pass and return every named intermediate."""
+        maps: dict[str, Tensor] = {"root": self.shrink(images)}
+        features = maps["root"]
+        for number, stage in enumerate(self.stages):
+            for unit_number, unit in stage.named_children():
+                maps[f"stages.{number}.{unit_number}"] = features = unit(features)
+        representation = self.pool(features)
+        return ResNetTrace(feature_maps=maps, representation=representation, logits=self.classify(representation))
+
+    def shrink(self, images: Images) -> FeatureMap:
+        """Apply the root; the border of the max-pool is zero as in BiT, which can be the maximum before any ReLU."""
+        check_images(images, self.config.channels, None)
+        return F.max_pool2d(F.pad(self.root(images), (1, 1, 1, 1)), 3, stride=2)
+
+    def pool(self, features: FeatureMap) -> Representation:
+        """Norm, ReLU, mean over the map."""
+        return self.norm(features).relu().mean(dim=(2, 3))
+
+    def classify(self, representation: Representation) -> Logits:
+        """Apply the last linear layer."""
+        return representation if self.linear is None else self.linear(representation)
