@@ -1,0 +1,86 @@
+"""The command `vitrail`: finds the verb, calls it, and turns what Vitrail refuses into one sentence.
+
+Exit codes: 0 done, 1 the work failed, 2 wrong usage or input, 130 stopped by Ctrl-C.
+"""
+
+import os
+import sys
+from importlib import import_module
+
+from vitrail import __version__
+from vitrail.base.errors import VitrailError, did_you_mean
+
+# Verb -> what it does, in a line. Its module is imported when it is called: `vitrail --help` never waits for torch.
+VERBS = {
+    "models": "list every model with its parameters, tokens and multiply-accumulates",
+    "plan": "work out the memory, FLOPs and time of a training run before it starts",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    try:
+        return _dispatch(words)
+    except VitrailError as error:
+        return _fail(str(error), 2, debug)
+    except KeyboardInterrupt:
+        return _fail("stopped by Ctrl-C.", 130, debug)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read our output has seen enough
+        return 0
+    except Exception as error:  # the last line of defence: a person never sees a traceback unasked
+        return _fail(f"{type(error).__name__}: {error} (run with --debug for the traceback).", 1, debug)
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    verb, *rest = words
+    if verb == "--version":
+        print(f"vitrail {__version__}")
+        return 0
+    if verb not in VERBS:
+        raise VitrailError(f"there is no command {verb!r}; `vitrail --help` lists them.{did_you_mean(verb, VERBS)}")
+    module = import_module(f"vitrail.cli.{verb}")
+    import tyro
+
+    parsed = tyro.cli(module.Arguments, prog=f"vitrail {verb}", description=module.__doc__, args=rest)
+    module.run(parsed)
+    sys.stdout.flush()
+    return 0
+
+
+def _help() -> str:
+    lines = [f"  {verb:10} {summary}" for verb, summary in VERBS.items()]
+    return "\n".join(
+        [
+            "usage: vitrail COMMAND [OPTIONS]",
+            "",
+            "Vitrail is the Vision Transformer as real software.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "options:",
+            "  --help     show this, or the options of a command: vitrail models --help",
+            "  --version  show the version",
+            "  --debug    show the traceback of an error",
+        ]
+    )
+
+
+def _fail(sentence: str, code: int, debug: bool) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    print(f"vitrail: {sentence}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""Work out the memory, FLOPs and time of a training run before it starts.
+
+A run is given by --images and --epochs, or by one of the paper's runs: pre-training with --preset jft300m,
+imagenet21k or imagenet1k (Table 3), fine-tuning with --preset finetune-imagenet, -cifar, -pets, -flowers or -vtab
+(Table 4). Flags win over the preset.
+
+Example: vitrail plan H/14 --preset jft300m
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from vitrail.base.errors import ConfigError
+from vitrail.cli.report import ImageSize, counted, in_bytes, parse_size, print_json, print_table
+from vitrail.model.build import configure
+from vitrail.recipes import paper
+from vitrail.runs.plan import Optimizer, Plan, Precision, plan
+
+Preset = Literal[
+    "jft300m",
+    "imagenet21k",
+    "imagenet1k",
+    "finetune-imagenet",
+    "finetune-cifar",
+    "finetune-pets",
+    "finetune-flowers",
+    "finetune-vtab",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """Flags of `vitrail plan`."""
+
+    model: Annotated[str, tyro.conf.Positional]
+    """A model, such as B/16, R50+B/16 or R50x1."""
+    preset: Preset | None = None
+    """One of the paper's runs."""
+    image_size: ImageSize | None = None
+    """Height and width of the images, in pixels (default: 224, or the preset's)."""
+    num_classes: int = 1000
+    """Outputs of the last layer."""
+    images: int | None = None
+    """Images in the training set (default: 1281167, ImageNet-1k, or the preset's)."""
+    epochs: float | None = None
+    """Passes over them (default: 300, or the preset's)."""
+    batch: int | None = None
+    """Images in a step, over all devices (default: 4096, or the preset's)."""
+    devices: int = 1
+    """Devices that share the batch."""
+    device_flops: float = 61.5e12
+    """Peak of one device, in FLOP/s (default: a TPUv3 core, the paper's device)."""
+    utilisation: float = 0.33
+    """Share of the peak that training reaches, from 0 to 1."""
+    memory: float = 16.0
+    """Memory of one device, in GiB."""
+    optimizer: Optimizer | None = None
+    """Adam keeps two values for each weight, SGD with momentum one (default: adam, or the preset's)."""
+    precision: Precision = "bfloat16"
+    """Type of the activations; weights, gradients and optimiser stay in float32."""
+    json: bool = False
+    """Write JSON to stdout."""
+
+
+def run(arguments: Arguments) -> None:
+    """Plan and print, beside the paper's figures where it has some."""
+    settings = _preset_settings(arguments)
+    given = {
+        "image_size": arguments.image_size and parse_size(arguments.image_size),
+        "images": arguments.images,
+        "epochs": arguments.epochs,
+        "batch": arguments.batch,
+        "optimizer": arguments.optimizer,
+    }
+    settings |= {name: value for name, value in given.items() if value is not None}
+    _check(arguments, settings)
+    config = configure(arguments.model, image_size=settings.pop("image_size"), num_classes=arguments.num_classes)
+    planned = plan(
+        config,
+        **settings,
+        devices=arguments.devices,
+        device_flops=arguments.device_flops,
+        utilisation=arguments.utilisation,
+        memory=arguments.memory * 2**30,
+        precision=arguments.precision,
+    )
+    published = _published(arguments, planned, settings["images"])
+    if arguments.json:
+        print_json({"model": arguments.model} | dataclasses.asdict(planned) | {"paper": published})
+        return
+    _show(arguments, planned, published)
+
+
+def _preset_settings(arguments: Arguments) -> dict[str, Any]:
+    settings: dict[str, Any] = {"image_size": (224, 224), "batch": paper.PRETRAINING_BATCH, "optimizer": "adam"}
+    if arguments.preset in paper.FINETUNING_STEPS:
+        size = paper.FINETUNING_SIZE
+        images = paper.FINETUNING_STEPS[arguments.preset] * paper.FINETUNING_BATCH
+        return {
+            "image_size": (size, size),
+            "batch": paper.FINETUNING_BATCH,
+            "optimizer": "sgd",
+            "images": images,
+            "epochs": 1,
+        }
+    data = arguments.preset or "imagenet1k"
+    settings["images"] = paper.DATASETS[data].images
+    if arguments.preset is None:
+        settings["epochs"] = 300
+    elif arguments.epochs is None:
+        settings["epochs"] = paper.pretraining_epochs(_short(arguments.model), data)
+    return settings
+
+
+def _short(model: str) -> str:
+    """Write a model's name as the tables do."""
+    return model.replace("ViT-", "").replace("R50x1+", "R50+")
+
+
+def _check(arguments: Arguments, settings: dict[str, Any]) -> None:
+    positive = {name: settings[name] for name in ("images", "epochs", "batch")}
+    positive |= {
+        "devices": arguments.devices,
+        "device_flops": arguments.device_flops,
+        "memory": arguments.memory,
+    }
+    for name, value in positive.items():
+        if not value > 0:
+            raise ConfigError(f"--{name.replace('_', '-')} is {value}, but must be above 0.")
+    if not 0 < arguments.utilisation <= 1:
+        raise ConfigError(f"--utilisation is {arguments.utilisation}, but must be above 0 and at most 1.")
+
+
+def _published(arguments: Arguments, planned: Plan, images: int) -> dict[str, float]:
+    """Return the paper's figures for this very run."""
+    data = arguments.preset
+    if data not in paper.DATASETS or images != paper.DATASETS[data].images:
+        return {}
+    model = _short(arguments.model)
+    found: dict[str, float] = {}
+    if data == "jft300m" and (model, planned.epochs) in paper.EXAFLOPS:
+        found["exaflops"] = paper.EXAFLOPS[model, int(planned.epochs)]
+    if (model, data) in paper.CORE_DAYS and planned.epochs == paper.pretraining_epochs(model, data):
+        found["tpuv3_core_days"] = paper.CORE_DAYS[model, data]
+    return found
+
+
+def _show(arguments: Arguments, planned: Plan, published: dict[str, float]) -> None:
+    need = planned.cost
+    rows = [
+        ("parameters", f"{need.parameters:,}", ""),
+        ("tokens", str(need.tokens or "-"), ""),
+        ("forward pass of one image", counted(need.macs, "MACs"), ""),
+        ("steps", f"{planned.steps:,}", f"{planned.images:,} images x {planned.epochs:g} epochs"),
+        ("training", f"{planned.exaflops:,.4g} exaFLOPs", _beside(published, "exaflops", "exaFLOPs, Table 6")),
+        (
+            "work",
+            f"{planned.device_days:,.4g} device-days",
+            _beside(published, "tpuv3_core_days", "TPUv3-core-days, Table 2")
+            or f"at {arguments.device_flops / 1e12:g} TFLOP/s x {arguments.utilisation:.0%}",
+        ),
+        ("time", f"{planned.days:,.4g} days", f"on {arguments.devices} device{'s' * (arguments.devices > 1)}"),
+        ("weights, on each device", in_bytes(planned.weights), ""),
+        ("gradients", in_bytes(planned.gradients), ""),
+        ("optimiser", in_bytes(planned.optimizer), ""),
+        ("activations", in_bytes(planned.activations), f"for {planned.batch_per_device:,} images on each device"),
+        ("activations, checkpointed", in_bytes(planned.checkpointed_activations), "blocks computed again"),
+        ("largest batch", f"{planned.largest_batch:,}", f"on a device with {arguments.memory:g} GiB"),
+        ("largest batch, checkpointed", f"{planned.largest_checkpointed_batch:,}", ""),
+    ]
+    run_name = f", {arguments.preset}" if arguments.preset else ""
+    print_table(f"{arguments.model}{run_name}", ("", "needed", "note"), rows)
+
+
+def _beside(published: dict[str, float], key: str, unit: str) -> str:
+    return f"paper: {published[key]:,.4g} {unit}" if key in published else ""

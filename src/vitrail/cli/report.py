@@ -1,0 +1,60 @@
+"""How reports look: tables for people, JSON for machines, numbers that can be read."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from vitrail.base.errors import ConfigError
+from vitrail.model.patches import Size
+
+
+def parse_size(text: str) -> Size:
+    """Read 224 or 384x256 as (height, width)."""
+    sides = text.lower().split("x")
+    if len(sides) > 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
+        raise ConfigError(f"the image size is {text!r}, but must be pixels such as 224, or height x width as 384x256.")
+    return int(sides[0]), int(sides[-1])
+
+
+ImageSize = Annotated[str, tyro.conf.arg(metavar="PIXELS|HxW")]
+"""A flag that takes an image size; read it with `parse_size`."""
+
+
+def print_json(value: Any) -> None:
+    """Write one JSON value to stdout."""
+    print(json.dumps(value, indent=2))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()) -> None:
+    """Write a table to stdout: the first column to the left, numbers to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    wide = None if sys.stdout.isatty() else 200  # a pipe has no edge to wrap at
+    console = Console(width=wide, highlight=False)
+    console.print(table)
+    for note in notes:
+        console.print(note)
+
+
+def counted(number: float, unit: str = "") -> str:
+    """Write 86567656 as 86.57 M."""
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.2f} {letter}{unit}"
+    return f"{number:.0f} {unit}".rstrip()
+
+
+def in_bytes(number: float) -> str:
+    """Write bytes with binary units."""
+    for size, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if number >= size:
+            return f"{number / size:.2f} {name}"
+    return f"{number:.0f} B"

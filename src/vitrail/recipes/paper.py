@@ -1,0 +1,141 @@
+"""The paper's runs and what they cost, as data: Tables 2, 3, 4 and 6."""
+
+from dataclasses import dataclass
+
+from vitrail.base.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A data set that the paper trains on."""
+
+    title: str
+    images: int
+    num_classes: int
+
+
+DATASETS = {
+    "jft300m": Dataset(title="JFT-300M", images=303_000_000, num_classes=18_291),
+    "imagenet21k": Dataset(title="ImageNet-21k", images=14_197_122, num_classes=21_843),
+    "imagenet1k": Dataset(title="ImageNet-1k", images=1_281_167, num_classes=1_000),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretraining:
+    """A row of Table 3: batch 4096, Adam, 224 px, 10,000 steps of warm-up."""
+
+    models: tuple[str, ...]
+    data: str
+    epochs: tuple[int, ...]
+    learning_rate: float
+    decay: str
+    weight_decay: float
+    dropout: float
+
+
+_EVERY_VIT = ("B/16", "B/32", "L/16", "L/32", "H/14")
+
+
+def _jft(models: tuple[str, ...], epochs: tuple[int, ...], learning_rate: float) -> Pretraining:
+    return Pretraining(
+        models=models,
+        data="jft300m",
+        epochs=epochs,
+        learning_rate=learning_rate,
+        decay="linear",
+        weight_decay=0.1,
+        dropout=0.0,
+    )
+
+
+def _imagenet21k(models: tuple[str, ...], epochs: tuple[int, ...]) -> Pretraining:
+    return Pretraining(
+        models=models,
+        data="imagenet21k",
+        epochs=epochs,
+        learning_rate=1e-3,
+        decay="linear",
+        weight_decay=0.03,
+        dropout=0.1,
+    )
+
+
+TABLE_3 = (
+    _jft(("B/16", "B/32"), (7,), 8e-4),
+    _jft(("L/32",), (7,), 6e-4),
+    _jft(("L/16",), (7, 14), 4e-4),
+    _jft(("H/14",), (14,), 3e-4),
+    _jft(("R50x1", "R50x2"), (7,), 1e-3),
+    _jft(("R101x1",), (7,), 8e-4),
+    _jft(("R152x1", "R152x2"), (7,), 6e-4),
+    _jft(("R50+B/16", "R50+B/32"), (7,), 8e-4),
+    _jft(("R50+L/32",), (7,), 2e-4),
+    _jft(("R50+L/16",), (7, 14), 4e-4),
+    _imagenet21k(("B/16", "B/32"), (90,)),
+    _imagenet21k(("L/16", "L/32"), (30, 90)),
+    Pretraining(
+        models=_EVERY_VIT,
+        data="imagenet1k",
+        epochs=(300,),
+        learning_rate=3e-3,
+        decay="cosine",
+        weight_decay=0.3,
+        dropout=0.1,
+    ),
+)
+
+PRETRAINING_BATCH = 4096
+FINETUNING_BATCH = 512
+FINETUNING_SIZE = 384
+
+FINETUNING_STEPS = {
+    "finetune-imagenet": 20_000,
+    "finetune-cifar": 10_000,
+    "finetune-pets": 500,
+    "finetune-flowers": 500,
+    "finetune-vtab": 2_500,
+}
+"""Table 4: SGD with momentum, batch 512, 384 px."""
+
+EXAFLOPS: dict[tuple[str, int], float] = {
+    ("B/32", 7): 55,
+    ("B/16", 7): 224,
+    ("L/32", 7): 196,
+    ("L/16", 7): 783,
+    ("L/16", 14): 1567,
+    ("H/14", 14): 4262,
+    ("R50x1", 7): 50,
+    ("R50x2", 7): 199,
+    ("R101x1", 7): 96,
+    ("R152x1", 7): 141,
+    ("R152x2", 7): 563,
+    ("R152x2", 14): 1126,
+    ("R200x3", 14): 3306,
+    ("R50+B/32", 7): 106,
+    ("R50+B/16", 7): 274,
+    ("R50+L/32", 7): 246,
+    ("R50+L/16", 7): 859,
+    ("R50+L/16", 14): 1668,
+}
+"""Table 6: pre-training on JFT-300M, by model and epochs."""
+
+CORE_DAYS: dict[tuple[str, str], float] = {
+    ("H/14", "jft300m"): 2_500,
+    ("L/16", "jft300m"): 680,
+    ("L/16", "imagenet21k"): 230,
+}
+"""Table 2: TPUv3-core-days of pre-training, by model and data."""
+
+
+def pretraining_epochs(model: str, data: str) -> int:
+    """Return how long the paper pre-trains a model on a data set: the longest of its runs."""
+    lengths = [epochs for row in TABLE_3 if model in row.models and row.data == data for epochs in row.epochs]
+    lengths += [epochs for name, epochs in EXAFLOPS if name == model and data == "jft300m"]
+    if not lengths:
+        known = sorted({name for row in TABLE_3 if row.data == data for name in row.models})
+        raise ConfigError(
+            f"the paper does not pre-train {model} on {DATASETS[data].title}, only {', '.join(known)}; "
+            "say for how long with --epochs."
+        )
+    return max(lengths)

@@ -1,0 +1,88 @@
+"""What a training run will need before it starts: FLOPs, memory, time."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from vitrail.base.errors import ConfigError
+from vitrail.model.build import Config
+from vitrail.model.cost import Cost, cost
+
+Optimizer = Literal["adam", "sgd"]
+Precision = Literal["float32", "bfloat16"]
+
+FLOPS_PER_MAC = 6
+"""A multiply-accumulate is 2 FLOPs, and the backward pass costs twice the forward pass."""
+_STATE_VALUES = {"adam": 2, "sgd": 1}
+_ACTIVATION_BYTES = {"float32": 4, "bfloat16": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The needs of one run; memory in bytes on each device."""
+
+    cost: Cost
+    images: int
+    epochs: float
+    steps: int
+    batch_per_device: int
+    exaflops: float
+    device_days: float
+    days: float
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+    checkpointed_activations: int
+    largest_batch: int
+    """Images on one device, without activation checkpointing."""
+    largest_checkpointed_batch: int
+
+    @property
+    def fixed(self) -> int:
+        """Memory that does not grow with the batch."""
+        return self.weights + self.gradients + self.optimizer
+
+
+def plan(
+    config: Config,
+    *,
+    images: int,
+    epochs: float,
+    batch: int,
+    devices: int,
+    device_flops: float,
+    utilisation: float,
+    memory: float,
+    optimizer: Optimizer,
+    precision: Precision,
+) -> Plan:
+    """Work out a run of `epochs` over `images` with a global `batch` shared by `devices` of `memory` bytes each."""
+    if batch % devices:
+        raise ConfigError(
+            f"a batch of {batch} does not split over {devices} devices; choose a multiple of {devices} for the batch."
+        )
+    need = cost(config)
+    exaflops = FLOPS_PER_MAC * need.macs * images * epochs / 1e18
+    device_days = exaflops * 1e18 / (device_flops * utilisation) / 86_400
+    weights = 4 * need.parameters
+    state = _STATE_VALUES[optimizer] * weights
+    per_image = _ACTIVATION_BYTES[precision] * need.activations
+    per_checkpointed_image = _ACTIVATION_BYTES[precision] * need.checkpointed_activations
+    room = max(memory - 2 * weights - state, 0)
+    return Plan(
+        cost=need,
+        images=images,
+        epochs=epochs,
+        steps=-(-round(images * epochs) // batch),
+        batch_per_device=batch // devices,
+        exaflops=exaflops,
+        device_days=device_days,
+        days=device_days / devices,
+        weights=weights,
+        gradients=weights,
+        optimizer=state,
+        activations=per_image * (batch // devices),
+        checkpointed_activations=per_checkpointed_image * (batch // devices),
+        largest_batch=int(room // per_image),
+        largest_checkpointed_batch=int(room // per_checkpointed_image),
+    )
