@@ -1,6 +1,6 @@
 """Standardised convolutions and SAME padding: what hybrids and BiT's ResNets are made of."""
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -58,17 +58,25 @@ class StandardisedConv2d(nn.Module):
         return F.conv2d(F.pad(images, (left, right, top, bottom)), kernel, stride=self.stride)
 
 
+@runtime_checkable
 class NormedConvolutions(Protocol):
     """What the configs of both ResNets say about their convolutions and norms."""
 
     @property
-    def norm_groups(self) -> int: ...
+    def norm_groups(self) -> int:
+        """Groups of every group norm."""
+
     @property
-    def norm_eps(self) -> float: ...
+    def norm_eps(self) -> float:
+        """Epsilon of every group norm."""
+
     @property
-    def standardisation(self) -> Standardisation: ...
+    def standardisation(self) -> Standardisation:
+        """How kernels are standardised."""
+
     @property
-    def standardisation_eps(self) -> float: ...
+    def standardisation_eps(self) -> float:
+        """The epsilon of that formula."""
 
 
 def make_conv(

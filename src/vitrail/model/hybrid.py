@@ -12,7 +12,6 @@ from vitrail.base.shapes import FeatureMap, Images
 from vitrail.model.config import BackboneConfig
 from vitrail.model.convolution import make_conv, make_norm, max_pool_same
 
-
 _conv = partial(make_conv, same=True)
 
 
