@@ -75,17 +75,17 @@ def show(title: str, timings: list[Timing]) -> None:
         print(f"{timing.name:34}{timing.images_per_second:10.2f}{timing.ratio:13.3f}x{timing.peak_share:14.0%}")
 
 
-def save(name: str, tables: dict[str, list[Timing]], peak: float, **more: object) -> None:
-    """Write dated results beside this file."""
-    folder = Path(__file__).parent / "results"
-    folder.mkdir(exist_ok=True)
-    record = {
+def save(name: str, tables: dict[str, list[Timing]], peak: float) -> None:
+    """Write dated results beside this file; tables that this run did not measure stay, with their own date."""
+    path = Path(__file__).parent / "results" / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    stored = json.loads(path.read_text()) if path.exists() else {}
+    run = {
         "date": time.strftime("%Y-%m-%d"),
         "machine": {"threads": torch.get_num_threads(), "cpu": torch.backends.cpu.get_cpu_capability()},
         "torch": torch.__version__,
         "python": platform.python_version(),
         "gemm_peak_gflops": peak / 1e9,
-        "tables": {title: [asdict(timing) for timing in timings] for title, timings in tables.items()},
-        **more,
     }
-    (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    stored |= {title: run | {"timings": [asdict(timing) for timing in timings]} for title, timings in tables.items()}
+    path.write_text(json.dumps(stored, indent=1) + "\n")

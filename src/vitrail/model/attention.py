@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Pooled, Queries, Tokens
-from vitrail.model.halves import ATTENTION_ROWS, attention_in_halves, halves_pay
+from vitrail.model.halves import FEW_ROWS, attention_in_halves, halves_pay
 
 
 def attention_map(queries: Queries, keys: Keys, bias: AttentionMap | None = None) -> AttentionMap:
@@ -61,7 +61,7 @@ class SelfAttention(nn.Module):
         if first_only:
             return self.dropout(self.out(self.first_token(tokens))).unsqueeze(1)
         plain = not self.training and self.offsets is None
-        if plain and halves_pay(tokens, even=self.num_heads, most_rows=ATTENTION_ROWS):
+        if plain and halves_pay(tokens, even=self.num_heads, most_rows=FEW_ROWS):
             return attention_in_halves(tokens, self.qkv, self.out, self.num_heads)
         queries, keys, values = self.project(tokens)
         mixed = attend(queries, keys, values, self.bias(queries, keys.shape[2]), dropout=self.map_dropout)

@@ -13,8 +13,8 @@ from torch import nn
 from vitrail.base.shapes import Tokens
 from vitrail.model.gelu import Gelu, gelu, gelu_
 
-ATTENTION_ROWS = 512
-"""Tokens in a batch up to which attention, too, is faster in halves; above, one product is as fast (docs/log.md)."""
+FEW_ROWS = 512
+"""Tokens in a batch up to which all is faster in halves; above, only an MLP that is not compiled (docs/log.md)."""
 
 
 def halves_pay(tokens: Tokens, *, even: int, most_rows: int | None = None) -> bool:
