@@ -1,0 +1,286 @@
+"""timm's Vision Transformers and hybrids: a state dict, or a folder with `config.json` beside it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from vitrail.base.errors import CheckpointError
+from vitrail.checkpoint.abilities import Abilities, check_expressible
+from vitrail.checkpoint.contents import Contents
+from vitrail.checkpoint.fold import fold_positions
+from vitrail.checkpoint.formats.folder import write_json, write_state
+from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_heads, tell_stages
+from vitrail.checkpoint.layout import (
+    BATCHED,
+    WITHOUT_CLASS_ENTRY,
+    Entry,
+    Layout,
+    named,
+    patches_oihw,
+    read_layout,
+    write_layout,
+)
+from vitrail.checkpoint.source import TensorSource
+from vitrail.data.preprocessing import Preprocessing, preset
+from vitrail.model.config import BackboneConfig, Pool, ViTConfig
+
+ABILITIES = Abilities(
+    library="timm",
+    hybrid=True,
+    pools=("class-token", "mean", "attention"),
+    idle_class_token=True,
+    norm_pooled=True,
+    positions=("learned-1d", "none"),
+    backbone_numerics={
+        "norm_groups": 32,
+        "norm_eps": 1e-5,
+        "standardisation": "sqrt-var-eps",
+        "standardisation_eps": 1e-8,
+    },
+)
+BACKBONE = "patch_embed.backbone"
+# Parts of timm's other models, and what to call them when they are refused.
+FOREIGN = {
+    ".ls1.": "LayerScale (DINOv2, DeiT III)",
+    "dist_token": "a distillation token (DeiT)",
+    "reg_token": "register tokens",
+    ".q_norm.": "normalised queries and keys",
+    "norm_pre.": "a LayerNorm before the encoder (CLIP)",
+    "decoder_embed": "a masked autoencoder's decoder",
+    "rel_pos": "relative positions of another kind",
+}
+
+
+def recognises(names: set[str]) -> bool:
+    """Tell whether a state dict is a Vision Transformer of timm."""
+    return "patch_embed.proj.weight" in names and any(name.startswith("blocks.0.") for name in names)
+
+
+def read(source: TensorSource, hints: Hints, settings: dict[str, Any] | None = None) -> Contents:
+    """Read a state dict; `settings` is the `config.json` beside it, if there is one."""
+    foreign = sorted({kind for name in source for part, kind in FOREIGN.items() if part in name})
+    if foreign:
+        raise CheckpointError(
+            f"{source.origin} is a timm model with {', '.join(foreign)}, which the paper's Vision Transformer does not "
+            "have; only models without are read."
+        )
+    settings = settings or {}
+    arguments = settings.get("model_args") or {}
+    known = {"num_heads": arguments["num_heads"]} if "num_heads" in arguments else {}
+    config, class_entry = _infer(source, known | dict(hints), arguments)
+    tensors = read_layout(layout(config, class_entry=class_entry), source, config, "the timm model that it tells of")
+    return Contents(
+        format="timm",
+        config=config,
+        tensors=tensors,
+        labels=_labels(settings.get("label_names"), config.num_classes),
+        preprocessing=_preprocessing(settings.get("pretrained_cfg") or {}, config),
+    )
+
+
+def write(contents: Contents, path: Path, *, lossy: bool = False) -> Contents:
+    """Write a state dict, or into a folder what `timm.create_model("local-dir:...", pretrained=True)` reads."""
+    contents = fold_positions(contents, ABILITIES.positions)
+    check_expressible(contents.config, ABILITIES, lossy=lossy)
+    config = contents.config
+    assert isinstance(config, ViTConfig)  # noqa: S101 - ResNets go to bit.py
+    state = write_layout(layout(config, class_entry=bool(config.class_token)), contents.tensors)
+    if path.suffix == ".safetensors":
+        write_state(state, path, contents)
+        return contents.noting(_how_to_build(config))
+    if config.backbone is not None or config.norm_eps != 1e-6:
+        has = "a backbone" if config.backbone else f"norm_eps={config.norm_eps}"
+        raise CheckpointError(
+            "timm's folders name a model of its own list, which has no hybrids of other sizes and no other LayerNorm "
+            f"epsilon than 1e-6, but this model has {has}; "
+            "write a .safetensors file instead."
+        )
+    write_state(state, path / "model.safetensors", contents)
+    write_json(path / "config.json", _settings(contents, config))
+    return contents
+
+
+def layout(config: ViTConfig, *, class_entry: bool) -> Layout:
+    """List every tensor."""
+    positions = BATCHED if class_entry == bool(config.class_token) else WITHOUT_CLASS_ENTRY
+    table = [
+        Entry("embedding.projection.weight", ("patch_embed.proj.weight",), patches_oihw(config.patch_size)),
+        Entry("embedding.projection.bias", ("patch_embed.proj.bias",)),
+        Entry("embedding.class_token", ("cls_token",), BATCHED),
+        Entry("embedding.positions.table", ("pos_embed",), positions),
+        *named("encoder.norm", "norm"),
+        *named("head.norm", "fc_norm"),
+        Entry("head.pool.probe", ("attn_pool.latent",), BATCHED),
+        *named("head.pool.query", "attn_pool.q"),
+        *named("head.pool.key_value", "attn_pool.kv"),
+        *named("head.pool.out", "attn_pool.proj"),
+        *named("head.pool.norm", "attn_pool.norm"),
+        *named("head.pool.mlp.hidden", "attn_pool.mlp.fc1"),
+        *named("head.pool.mlp.out", "attn_pool.mlp.fc2"),
+        *named("head.linear", "head"),
+    ]
+    parts = {
+        "norm1": "norm1",
+        "attention.qkv": "attn.qkv",
+        "attention.out": "attn.proj",
+        "norm2": "norm2",
+        "mlp.hidden": "mlp.fc1",
+        "mlp.out": "mlp.fc2",
+    }
+    for layer in range(config.depth):
+        for ours, theirs in parts.items():
+            table += named(f"encoder.blocks.{layer}.{ours}", f"blocks.{layer}.{theirs}")
+    return table + (_backbone(config.backbone.blocks) if config.backbone else [])
+
+
+def _backbone(blocks: tuple[int, ...]) -> Layout:
+    """List the ResNet of a hybrid; without stages timm keeps the root alone."""
+    root = f"{BACKBONE}.stem" if blocks else BACKBONE
+    table = named("backbone.root.conv", f"{root}.conv", parts=("weight",)) + named("backbone.root.norm", f"{root}.norm")
+    for stage, units in enumerate(blocks):
+        for unit in range(units):
+            ours, theirs = f"backbone.stages.{stage}.{unit}", f"{BACKBONE}.stages.{stage}.blocks.{unit}"
+            for number in (1, 2, 3):
+                table += named(f"{ours}.conv{number}", f"{theirs}.conv{number}", parts=("weight",))
+                table += named(f"{ours}.norm{number}", f"{theirs}.norm{number}")
+            table += named(f"{ours}.shortcut.conv", f"{theirs}.downsample.conv", parts=("weight",))
+            table += named(f"{ours}.shortcut.norm", f"{theirs}.downsample.norm")
+    return table
+
+
+def _infer(source: TensorSource, hints: Hints, arguments: dict[str, Any]) -> tuple[ViTConfig, bool]:
+    """Tell every size from the tensors, and whether the class token has a position."""
+    dim, inputs, height, width = source.shape("patch_embed.proj.weight", 4)
+    backbone, channels = _infer_backbone(source, inputs)
+    stride = backbone.stride if backbone else 1
+    class_token = "cls_token" in source
+    norm_pooled = "fc_norm.weight" in source
+    pool: Pool = "class-token" if class_token else "mean"
+    pool = "attention" if "attn_pool.latent" in source else "mean" if norm_pooled else pool
+    given = {"avg": "mean", "token": "class-token", "map": "attention"}.get(str(arguments.get("global_pool")), pool)
+    image_size, class_entry = hints.get("image_size", (224, 224)), class_token
+    if "pos_embed" in source:
+        image_size, class_entry = tell_grid(
+            source.shape("pos_embed", 3)[1],
+            (height * stride, width * stride),
+            class_token=class_token,
+            hints=hints,
+            origin=source.origin,
+        )
+    config = ViTConfig(
+        dim=dim,
+        depth=count_blocks(source, r"blocks\.(\d+)\."),
+        num_heads=tell_heads(dim, hints, source.origin),
+        mlp_dim=source.shape("blocks.0.mlp.fc1.weight", 2)[0],
+        patch_size=(height, width),
+        image_size=image_size,
+        channels=channels,
+        num_classes=source.shape("head.weight", 2)[0] if "head.weight" in source else 0,
+        backbone=backbone,
+        pool=hints.get("pool", given),
+        class_token=class_token,
+        norm_pooled=norm_pooled,
+        positions="learned-1d" if "pos_embed" in source else "none",
+        position_resize="timm",
+        gelu="tanh" if arguments.get("act_layer") == "gelu_tanh" else "erf",
+        norm_eps=1e-6,
+    )
+    return config, class_entry
+
+
+def _infer_backbone(source: TensorSource, inputs: int) -> tuple[BackboneConfig | None, int]:
+    names = [name for name in (f"{BACKBONE}.stem.conv.weight", f"{BACKBONE}.conv.weight") if name in source]
+    if not names:
+        return None, inputs
+    width, channels, _, _ = source.shape(names[0], 4)
+    stages = tell_stages(
+        source, rf"{BACKBONE}\.stages\.(\d+)\.blocks\.(\d+)\.".replace("patch_embed.", r"patch_embed\.")
+    )
+    return BackboneConfig(blocks=stages, width=width, **ABILITIES.backbone_numerics), channels
+
+
+def _arguments(config: ViTConfig) -> dict[str, Any]:
+    """Return the arguments of timm's constructor for a model."""
+    pools = {"class-token": "token", "mean": "avg", "attention": "map"}
+    return {
+        "img_size": list(config.image_size),
+        "patch_size": list(config.patch_size),
+        "in_chans": config.channels,
+        "num_classes": config.num_classes,
+        "global_pool": pools[config.pool],
+        "embed_dim": config.dim,
+        "depth": config.depth,
+        "num_heads": config.num_heads,
+        "mlp_ratio": _ratio(config.mlp_dim, config.dim),
+        "class_token": bool(config.class_token),
+        "pos_embed": "learn" if config.positions == "learned-1d" else "none",
+        "fc_norm": config.norm_pooled,
+        "act_layer": {"tanh": "gelu_tanh", "erf": "gelu"}[config.gelu],
+    }
+
+
+def _ratio(mlp_dim: int, dim: int) -> float:
+    """Return a ratio that timm, which rounds down, turns into the same hidden width."""
+    ratio = mlp_dim / dim
+    return ratio if int(dim * ratio) == mlp_dim else (mlp_dim + 0.5) / dim
+
+
+def _how_to_build(config: ViTConfig) -> str:
+    """Say which timm model the state dict belongs to."""
+    if config.backbone is not None:
+        return f"the state dict is for a timm hybrid with a backbone of {config.backbone.blocks} units."
+    arguments = [f"{name}={value!r}" for name, value in _arguments(config).items()]
+    if config.norm_eps != 1e-6:
+        arguments.append(f"norm_layer=functools.partial(torch.nn.LayerNorm, eps={config.norm_eps})")
+    return f"the state dict is for timm.models.VisionTransformer({', '.join(arguments)})."
+
+
+def _settings(contents: Contents, config: ViTConfig) -> dict[str, Any]:
+    """Write the `config.json` of a folder: a model of timm's list with every argument given."""
+    arguments = _arguments(config)
+    pixels = contents.preprocessing or preset("timm", image_size=config.image_size, channels=config.channels)
+    settings: dict[str, Any] = {
+        "architecture": "vit_base_patch16_224",
+        "num_classes": config.num_classes,
+        "num_features": config.dim,
+        "global_pool": arguments["global_pool"],
+        "model_args": {name: value for name, value in arguments.items() if name != "num_classes"},
+        "pretrained_cfg": {
+            "input_size": [config.channels, *config.image_size],
+            "interpolation": pixels.interpolation,
+            "crop_pct": pixels.crop_fraction,
+            "crop_mode": "center" if pixels.geometry == "crop" else "squash",
+            "mean": list(pixels.mean),
+            "std": list(pixels.std),
+            "num_classes": config.num_classes,
+            "first_conv": "patch_embed.proj",
+            "classifier": "head",
+        },
+    }
+    if contents.labels is not None:
+        settings["label_names"] = list(contents.labels)
+    return settings
+
+
+def _labels(names: Any, num_classes: int) -> tuple[str, ...] | None:
+    good = isinstance(names, list) and len(names) == num_classes and all(isinstance(name, str) for name in names)
+    return tuple(names) if good and num_classes else None
+
+
+def _preprocessing(given: dict[str, Any], config: ViTConfig) -> Preprocessing:
+    """Take over what `pretrained_cfg` says, and timm's usual for what it does not."""
+    usual = preset("timm", image_size=config.image_size, channels=config.channels)
+    try:
+        return Preprocessing(
+            image_size=config.image_size,
+            geometry="square" if given.get("crop_mode") == "squash" else "crop",
+            crop_fraction=float(given.get("crop_pct", usual.crop_fraction)),
+            interpolation=given.get("interpolation", usual.interpolation),
+            antialias=True,
+            mean=tuple(map(float, given.get("mean", usual.mean))),
+            std=tuple(map(float, given.get("std", usual.std))),
+        )
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"the preprocessing in config.json cannot be read: {json.dumps(given)} ({error})."
+        ) from None
