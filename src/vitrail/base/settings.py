@@ -67,7 +67,8 @@ def _value(kind: Any, given: Any, path: str, problems: list[str]) -> Any:
         kind = next(option for option in get_args(kind) if option is not type(None))
         return _value(kind, given, path, problems)
     if dataclasses.is_dataclass(kind):
-        made = _dataclass(kind, given, f"{path}.", inner := [])  # type: ignore[arg-type]
+        inner: list[str] = []
+        made = _dataclass(kind, given, f"{path}.", inner)  # type: ignore[arg-type]
         problems += inner
         try:
             return None if inner else kind(**made)  # type: ignore[operator]

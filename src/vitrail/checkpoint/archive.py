@@ -95,7 +95,7 @@ def _read_header(
         offset = stream.tell()
     if kind.hasobject:
         raise CheckpointError(
-            f"{path} holds pickled Python objects in {entry.filename}, which could run any program; they are never read."
+            f"{path} holds pickled Python objects in {entry.filename}, which could be any program; they are never read."
         )
     if any(side < 0 for side in shape) or offset + math.prod(shape) * kind.itemsize != entry.file_size:
         raise _damaged(

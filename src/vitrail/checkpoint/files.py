@@ -59,7 +59,7 @@ def save(
     labels: Sequence[str] | None = None,
     preprocessing: Preprocessing | None = None,
     provenance: Mapping[str, Any] | None = None,
-    format: FormatName = "vitrail",
+    to: FormatName = "vitrail",
     lossy: bool = False,
 ) -> Path:
     """Write a model as one file that carries everything, or in somebody else's format.
@@ -70,10 +70,10 @@ def save(
     """
     path = Path(path)
     contents = describe_model(model, labels=labels, preprocessing=preprocessing, provenance=provenance)
-    if format == "vitrail":
+    if to == "vitrail":
         write_store(contents, path)
         return path
-    for note in write_any(contents, path, format, lossy=lossy).notes:
+    for note in write_any(contents, path, to, lossy=lossy).notes:
         _log.warning("%s: %s", path, note)
     return path
 
@@ -106,21 +106,28 @@ def describe_model(
     attached = getattr(model, "labels", None) if labels is None else tuple(labels)
     check_labels(attached, model.config)
     history = dict(getattr(model, "provenance", None) or {}) if provenance is None else dict(provenance)
-    history.setdefault("versions", versions())
-    if getattr(model, "digest", None) is not None:
-        history.setdefault("parent", model.digest)
+    if getattr(model, "digest", None) is not None and "parent" not in (provenance or {}):
+        history["parent"] = model.digest
     state = model.state_dict()
     if any(tensor.is_meta for tensor in state.values()):
         raise CheckpointError(
             "the model is on the device 'meta' and has no weights; build it on another device to save it."
         )
-    return Contents(
+    contents = Contents(
         format="vitrail",
         config=model.config,
         tensors=from_tensors(state, "the model"),
         labels=attached,
         preprocessing=preprocessing or getattr(model, "preprocessing", None),
         provenance=history,
+    )
+    return with_versions(contents)
+
+
+def with_versions(contents: Contents) -> Contents:
+    """Add what a file is written with to its provenance, unless its author has."""
+    return contents.noting(
+        provenance={**contents.provenance, "versions": contents.provenance.get("versions", versions())}
     )
 
 
@@ -135,11 +142,12 @@ def _same_dtype(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _warn_of_bad_numbers(state: dict[str, Tensor], origin: str) -> None:
     """Name the tensors that hold NaN or infinity; a sum finds them in one pass."""
-    bad = [name for name, tensor in state.items() if not _is_finite(tensor)]
+    bad = [name for name, tensor in state.items() if not is_finite(tensor)]
     if bad:
         warnings.warn(f"{origin} has NaN or infinite weights in {', '.join(bad)}.", stacklevel=4)
 
 
-def _is_finite(tensor: Tensor) -> bool:
+def is_finite(tensor: Tensor) -> bool:
+    """Tell whether a tensor has neither NaN nor infinity."""
     wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
     return math.isfinite(tensor.sum(dtype=wide).item()) or bool(tensor.isfinite().all())

@@ -49,5 +49,6 @@ def _left_behind(contents: Contents, path: Path) -> list[str]:
     """Say what a format has no place for."""
     if path.suffix != ".npz":
         return []
-    kept = [what for what in ("labels", "preprocessing", "provenance") if getattr(contents, what)]
+    kept = [what for what in ("labels", "preprocessing") if getattr(contents, what)]
+    kept += ["provenance"] * bool(contents.provenance.keys() - {"versions"})
     return [f"an .npz has no place for {', '.join(kept)}; keep the {contents.format} file too."] if kept else []
