@@ -60,7 +60,9 @@ class Container:
     def source(self) -> TensorSource:
         """The tensors, as views of the mapped file."""
         specs = {name: spec for name, (spec, _) in self.places.items()}
-        return TensorSource(origin=str(self.path), specs=specs, fetch=self.tensor, metadata=self.metadata)
+        return TensorSource(
+            origin=str(self.path), specs=specs, fetch=self.tensor, metadata=self.metadata, release=self.release
+        )
 
     def tensor(self, name: str) -> Tensor:
         """Return a view of the mapped file; writing to it changes memory, never the file."""
@@ -74,6 +76,14 @@ class Container:
                 bytearray(self.memory[begin : begin + count * dtype.itemsize]), dtype=dtype
             ).reshape(shape)
         return torch.frombuffer(self.memory, dtype=dtype, count=count, offset=begin).reshape(shape)
+
+    def release(self, name: str) -> None:
+        """Drop the pages that hold nothing but this tensor; they are read again from the file if need be."""
+        (shape, dtype), begin = self.places[name]
+        end = begin + math.prod(shape) * (dtype.itemsize if dtype else 0)
+        first, last = -(-begin // mmap.PAGESIZE), end // mmap.PAGESIZE
+        if last > first and hasattr(mmap, "MADV_DONTNEED"):
+            self.memory.madvise(mmap.MADV_DONTNEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE)
 
     def recorded_digest(self) -> str | None:
         """Return the digest that the file states, if it states exactly one."""
@@ -117,8 +127,12 @@ def open_container(path: Path) -> Container:
 
 
 def write_container(file: BinaryIO, source: TensorSource, metadata: Mapping[str, str], *, digest: bool) -> str | None:
-    """Write tensors one by one; with `digest`, SHA-256 of everything else goes into the header at the end."""
-    order = sorted(source.specs, key=lambda name: (-_itemsize(source, name), name))
+    """Write tensors one by one; with `digest`, SHA-256 of everything else goes into the header at the end.
+
+    Tensors of odd length come last, so that all others lie where vector instructions like them.
+    """
+    sizes = {name: _itemsize(source, name) * math.prod(source.specs[name].shape) for name in source}
+    order = sorted(sizes, key=lambda name: (sizes[name] % _ALIGNMENT != 0, -_itemsize(source, name), name))
     text = dict(metadata) | ({"vitrail.sha256": _NO_DIGEST} if digest else {})
     header = _header(source, order, text)
     hashed = hashlib.sha256()

@@ -86,7 +86,10 @@ def read_layout(layout: Layout, source: TensorSource, config: Config, what: str)
 
     def fetch(name: str) -> Tensor:
         entry = table[name]
-        return entry.codec.read([source[part] for part in entry.theirs]).contiguous()
+        ours = entry.codec.read([source[part] for part in entry.theirs]).contiguous()
+        for part in entry.theirs if len(entry.theirs) > 1 else ():  # stacked, so that ours is a copy
+            source.release(part)
+        return ours
 
     return TensorSource(origin=source.origin, specs=specs, fetch=fetch)
 

@@ -32,6 +32,8 @@ class TensorSource:
     """Reads a tensor that `specs` names."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     """What else the file says about itself."""
+    release: Callable[[str], None] = lambda _: None
+    """Gives back the memory of a tensor that has been copied, and that nobody holds."""
 
     def __getitem__(self, name: str) -> Tensor:
         """Read one tensor."""
@@ -76,6 +78,7 @@ class TensorSource:
             specs={new: self.specs[old] for new, old in names.items()},
             fetch=lambda name: self.fetch(names[name]),
             metadata=self.metadata,
+            release=lambda name: self.release(names[name]),
         )
 
     def below(self, prefix: str) -> "TensorSource":

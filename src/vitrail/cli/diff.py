@@ -62,7 +62,7 @@ def _settings(first: Contents, second: Contents) -> list[dict[str, Any]]:
 
 
 def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat = {}
+    flat: dict[str, Any] = {}
     for name, inner in value.items():
         flat |= _flat(inner, f"{prefix}{name}.") if isinstance(inner, dict) else {f"{prefix}{name}": inner}
     return flat
