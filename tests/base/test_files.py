@@ -11,7 +11,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path) -> None:
         file.write(b"new")
         assert not path.exists()
     assert path.read_bytes() == b"new"
-    assert os.listdir(tmp_path) == ["x"]
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
 def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path) -> None:
@@ -26,12 +26,12 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path) -> None:
     with pytest.raises(KeyboardInterrupt):
         fail()
     assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["x"]
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
 def test_the_bytes_are_on_disk_before_the_name_is(tmp_path, monkeypatch) -> None:
     events = []
-    monkeypatch.setattr(os, "fsync", lambda handle: events.append(("fsync", (tmp_path / "x").exists())))
+    monkeypatch.setattr(os, "fsync", lambda _: events.append(("fsync", (tmp_path / "x").exists())))
     with atomic_write(tmp_path / "x") as file:
         file.write(b"new")
     assert events[0] == ("fsync", False)

@@ -50,7 +50,7 @@ def test_settings_that_cannot_be_built_are_refused_with_the_place() -> None:
         from_dict(ViTConfig, to_dict(vit_config()) | {"num_heads": 5}, where="the settings in x")
     given = to_dict(hybrid_config())
     given["backbone"]["norm_groups"] = 3
-    with pytest.raises(ConfigError, match="backbone: .*norm_groups"):
+    with pytest.raises(ConfigError, match=r"backbone: .*norm_groups"):
         from_dict(ViTConfig, given)
 
 

@@ -86,7 +86,9 @@ def test_every_dialect_gives_the_logits_of_the_jax_code(name, dialect, tmp_path)
 def test_hybrids_give_the_logits_of_the_jax_code(name, dialect, tmp_path) -> None:
     values = DIALECTS[dialect](arrays(name))
     if dialect == "G1":  # as the first files have them
-        values = {key: value[None, None, None] if "/gn" in key or "gn_root" in key else value for key, value in values.items()}
+        values = {
+            key: value[None, None, None] if "/gn" in key or "gn_root" in key else value for key, value in values.items()
+        }
     np.savez(tmp_path / "x.npz", **values)
     images, logits = images_and_logits(name)
     close(vitrail.load(tmp_path / "x.npz")(images), logits, 1e-5)
@@ -120,7 +122,9 @@ def test_what_lies_beside_the_model_is_named(tmp_path) -> None:
 def test_bfloat16_is_read_where_numpy_sees_two_bytes_of_no_type(tmp_path) -> None:
     values = arrays("vit_token")
     rounded = {name: torch.tensor(value).bfloat16() for name, value in values.items()}
-    np.savez(tmp_path / "x.npz", **{name: value.view(torch.int16).numpy().view("V2") for name, value in rounded.items()})
+    np.savez(
+        tmp_path / "x.npz", **{name: value.view(torch.int16).numpy().view("V2") for name, value in rounded.items()}
+    )
     model = vitrail.load(tmp_path / "x.npz")
     assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
     assert torch.equal(model.head.linear.bias, rounded["head/bias"])

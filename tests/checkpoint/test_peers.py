@@ -79,7 +79,7 @@ def test_a_wrong_head_count_is_refused(tmp_path) -> None:
 
 
 def test_a_grid_that_is_no_square_needs_the_image_size(tmp_path) -> None:
-    path, settings, images, logits = stored("timm_token", tmp_path)
+    path, settings, _, _ = stored("timm_token", tmp_path)
     del settings["image_size"]
     with pytest.raises(vitrail.CheckpointError, match=r"7 positions, which is no square grid.*give the image_size"):
         vitrail.load(path, **settings)
@@ -90,7 +90,9 @@ def test_a_grid_that_is_no_square_needs_the_image_size(tmp_path) -> None:
 
 def test_the_first_names_of_torchvision_are_read(tmp_path) -> None:
     weights, images, logits = recorded("torchvision_token")
-    old = {name.replace("mlp.0.", "mlp.linear_1.").replace("mlp.3.", "mlp.linear_2."): weights[name] for name in weights}
+    old = {
+        name.replace("mlp.0.", "mlp.linear_1.").replace("mlp.3.", "mlp.linear_2."): weights[name] for name in weights
+    }
     assert old.keys() != weights.keys()
     save_file(old, tmp_path / "x.safetensors")
     close(vitrail.load(tmp_path / "x.safetensors", num_heads=3)(images), logits, 1e-5)

@@ -156,12 +156,15 @@ def test_an_npz_says_what_it_leaves_behind(tmp_path, caplog) -> None:
     assert "an .npz has no place for labels" in caplog.text
 
 
-@pytest.mark.parametrize(("to", "name"), [("google", "x.safetensors"), ("torchvision", "x.pth"), ("huggingface", "x.bin")])
+@pytest.mark.parametrize(
+    ("to", "name"), [("google", "x.safetensors"), ("torchvision", "x.pth"), ("huggingface", "x.bin")]
+)
 def test_a_name_that_would_mislead_is_refused(to, name, tmp_path) -> None:
-    with pytest.raises(CheckpointError, match="suffix|ends in"):
+    with pytest.raises(CheckpointError, match=r"suffix|ends in"):
         vitrail.save(made(vit_config(image_size=(16, 16), gelu="erf")), tmp_path / name, to=to, lossy=True)
 
 
-def test_an_unknown_format_is_refused(unchecked, tmp_path) -> None:
+@pytest.mark.usefixtures("unchecked")
+def test_an_unknown_format_is_refused(tmp_path) -> None:
     with pytest.raises(CheckpointError, match=r"no format 'tim'.* Did you mean timm"):
         vitrail.save(made(vit_config()), tmp_path / "x", to="tim")

@@ -50,6 +50,7 @@ def test_what_no_image_can_go_through_is_refused(changes, message) -> None:
         Preprocessing(**changes)
 
 
-def test_an_unknown_preset_is_refused(unchecked) -> None:
+@pytest.mark.usefixtures("unchecked")
+def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(ConfigError, match="there is no preprocessing 'keras'"):
         preset("keras")

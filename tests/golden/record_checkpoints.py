@@ -117,8 +117,9 @@ def difference(theirs: nn.Module, ours: nn.Module, size: tuple[int, int]) -> flo
 @torch.no_grad()
 def check() -> None:
     """Let the libraries load, by their own code, what Vitrail writes; print the largest difference of the logits."""
-    import vitrail
     from safetensors.torch import load_file
+
+    import vitrail
 
     folder = Path(tempfile.mkdtemp())
     for name, (make, size) in MODELS.items():
@@ -175,6 +176,7 @@ def check() -> None:
     theirs = timm_bit()
     theirs.load_pretrained(str(folder / "bit.npz"))
     print(f"timm reads our BiT file: {difference(theirs, ours, (40, 40)):.1e}")
+
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

@@ -4,6 +4,7 @@ Tensors and plain containers only; a pickle that names anything else is refused,
 """
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,26 @@ _WRAPPERS = ("model", "state_dict", "model_state_dict", "state_dict_ema", "model
 def open_pickled(path: Path) -> TensorSource:
     """Read the tensors of a torch file."""
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=_is_zip(path))
+        loaded = _load(path)
     except pickle.UnpicklingError as error:
         reason = str(error).split("WeightsUnpickler error:")[-1].strip().splitlines()[0]
         raise CheckpointError(
             f"{path} is refused: it holds more than tensors and plain containers, or is no torch file ({reason}). "
             "Nothing in it was run. Ask for a .safetensors file instead."
         ) from None
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
-        raise CheckpointError(f"{path} is damaged or no torch file: {str(error).splitlines()[:1]}.") from None
+    except Exception as error:  # a damaged file makes torch's reader fail in any way; none of them is a bug of ours
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise CheckpointError(f"{path} is damaged or no torch file ({reason}); get the file again.") from None
     return from_tensors(_tensors(path, loaded), str(path))
+
+
+def _load(path: Path) -> Any:
+    """Let torch read tensors and plain containers, by memory map where its format allows it."""
+    with warnings.catch_warnings(), path.open("rb") as file:
+        warnings.simplefilter("ignore")  # of pickle versions: what they cannot hold is refused anyway
+        mapped = file.read(2) == b"PK" and path.suffix != ".safetensors"  # torch goes by that name, not by the content
+        file.seek(0)
+        return torch.load(path if mapped else file, map_location="cpu", weights_only=True, mmap=mapped)
 
 
 def _tensors(path: Path, loaded: Any) -> dict[str, Tensor]:
@@ -42,8 +53,3 @@ def _tensors(path: Path, loaded: Any) -> dict[str, Tensor]:
         raise CheckpointError(f"{path} holds a {type(loaded).__name__} without tensors by name, so no weights.")
     found = {str(name).removeprefix("module."): value for name, value in loaded.items() if isinstance(value, Tensor)}
     return {name: value for name, value in found.items() if value.layout == torch.strided and not value.is_quantized}
-
-
-def _is_zip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"PK"
