@@ -56,7 +56,7 @@ def models() -> dict[str, torch.nn.Module]:
         "vitrail": ours,
         "vitrail (tanh GELU)": vitrail.create("B/16", seed=0),
         "timm": theirs,
-        "Hugging Face": HuggingFace(),
+        "Hugging Face": HuggingFace(ViTConfig(num_labels=1000)),
         "torchvision": torchvision.models.vit_b_16(),
         "vit-pytorch": vit_pytorch.ViT(
             image_size=224, patch_size=16, num_classes=1000, dim=768, depth=12, heads=12, mlp_dim=3072
@@ -74,9 +74,9 @@ def models() -> dict[str, torch.nn.Module]:
 class HuggingFace(torch.nn.Module):
     """Unwrap the logits."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: ViTConfig) -> None:
         super().__init__()
-        self.model = ViTForImageClassification(ViTConfig(num_labels=1000))
+        self.model = ViTForImageClassification(config)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return self.model(images).logits
@@ -106,7 +106,12 @@ def main() -> None:
             images = torch.randn(batch, 3, 224, 224)
             title = f"B/16, eager, batch {batch}"
             tables[title] = contest(
-                contestants(made, images), ours="vitrail", images=batch, flops=batch * FLOPS, rounds=args.rounds, peak=peak
+                contestants(made, images),
+                ours="vitrail",
+                images=batch,
+                flops=batch * FLOPS,
+                rounds=args.rounds,
+                peak=peak,
             )
             show(title, tables[title])
     if not args.quick:

@@ -41,7 +41,7 @@ print(time.perf_counter() - began, status("VmHWM") - before, status("RssAnon"), 
 def measure(way: str, path: Path, repeats: int) -> dict[str, float]:
     seconds, peaks = [], []
     for _ in range(repeats):
-        done = subprocess.run(  # noqa: S603 - this very file
+        done = subprocess.run(
             [sys.executable, "-c", MEASURE, way, str(path)], capture_output=True, text=True, check=True
         )
         second, peak, _, _ = map(float, done.stdout.split()[-4:])

@@ -1,4 +1,4 @@
-"""Import before timm or torchvision: declares the two operators that torchvision's library would, which is not built for CPU."""
+"""Import before timm or torchvision: declares the two operators of torchvision's library, which a CPU cannot load."""
 
 import torch
 

@@ -33,6 +33,7 @@ def test_other_channels_get_one_half_each() -> None:
     assert preset("torchvision", channels=1).std == (0.5,)
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -19,22 +19,22 @@ from vitrail.checkpoint.files import with_versions
 from vitrail.checkpoint.formats.all import FormatName, write_any
 from vitrail.checkpoint.store import write_store
 from vitrail.cli.model_file import FileFlags, open_file, parameters, sha256
-from vitrail.cli.report import print_json
+from vitrail.cli.report import Switch, flag, print_json
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments(FileFlags):
     """Flags of `vitrail convert`."""
 
-    source: Annotated[str, tyro.conf.Positional]
+    source: Annotated[str, tyro.conf.Positional, flag("SOURCE")]
     """A file or folder of weights."""
-    destination: Annotated[str, tyro.conf.Positional]
+    destination: Annotated[str, tyro.conf.Positional, flag("DESTINATION")]
     """The file, or for Hugging Face and timm the folder, to write."""
     to: FormatName = "vitrail"
     """The format to write."""
-    lossy: bool = False
+    lossy: Switch = False
     """Let the numerics of the target library replace the model's own, which changes outputs a little."""
-    json: bool = False
+    json: Switch = False
     """Write JSON to stdout."""
 
 

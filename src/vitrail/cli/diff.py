@@ -14,22 +14,22 @@ from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.source import shape_text
 from vitrail.checkpoint.store import describe
 from vitrail.cli.model_file import FileFlags, open_file
-from vitrail.cli.report import print_json, print_table
+from vitrail.cli.report import Switch, flag, print_json, print_table
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments(FileFlags):
     """Flags of `vitrail diff`."""
 
-    first: Annotated[str, tyro.conf.Positional]
+    first: Annotated[str, tyro.conf.Positional, flag("FIRST")]
     """A file or folder of weights, of any format."""
-    second: Annotated[str, tyro.conf.Positional]
+    second: Annotated[str, tyro.conf.Positional, flag("SECOND")]
     """Another one."""
     tolerance: float = 0.0
     """The largest difference of a weight that still counts as none."""
-    pickle: bool = False
+    pickle: Switch = False
     """Let torch's pickled files be opened, of which only tensors are read."""
-    json: bool = False
+    json: Switch = False
     """Write JSON to stdout."""
 
 

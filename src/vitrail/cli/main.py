@@ -50,10 +50,9 @@ def _dispatch(words: list[str]) -> int:
     if verb not in VERBS:
         raise VitrailError(f"there is no command {verb!r}; `vitrail --help` lists them.{did_you_mean(verb, VERBS)}")
     module = import_module(f"vitrail.cli.{verb}")
-    import tyro
+    from vitrail.cli.usage import parse
 
-    parsed = tyro.cli(module.Arguments, prog=f"vitrail {verb}", description=module.__doc__, args=rest)
-    code = module.run(parsed)
+    code = module.run(parse(verb, module, rest))
     sys.stdout.flush()
     return code or 0
 

@@ -1,22 +1,23 @@
 """Flags that every verb about a file of weights has, and how they are read."""
 
 import hashlib
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.files import read
-from vitrail.cli.report import ImageSize, parse_size
+from vitrail.cli.report import flag, parse_size
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileFlags:
     """What a file of another library may not say."""
 
-    image_size: ImageSize | None = None
+    image_size: Annotated[str | None, flag("PIXELS|HxW", "what the file tells")] = None
     """Height and width of the images that the model is for, where the file does not tell (a grid that is no square)."""
-    num_heads: int | None = None
+    num_heads: Annotated[int | None, flag("INT", "what the file tells")] = None
     """Attention heads, where the file does not tell."""
 
 
@@ -33,13 +34,7 @@ def open_file(path: str, flags: FileFlags, *, pickle: bool) -> Contents:
 
 def parameters(contents: Contents) -> int:
     """Count the weights that a file stores."""
-    total = 0
-    for shape in contents.tensors.shapes.values():
-        count = 1
-        for side in shape:
-            count *= side
-        total += count
-    return total
+    return sum(math.prod(shape) for shape in contents.tensors.shapes.values())
 
 
 def sha256(path: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from vitrail.base.errors import ConfigError
-from vitrail.cli.report import ImageSize, parse_size, print_json, print_table
+from vitrail.cli.report import ImageSize, Switch, flag, parse_size, print_json, print_table
 from vitrail.model.build import configure
 from vitrail.model.cost import cost
 from vitrail.model.variants import NAMES
@@ -20,15 +20,15 @@ from vitrail.model.variants import NAMES
 class Arguments:
     """Flags of `vitrail models`."""
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
-    """Models to list, such as B/16 R50+B/16 R50x1; none lists all."""
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, flag("[MODEL ...]", "all")] = ()
+    """Models to list, such as B/16 R50+B/16 R50x1."""
     image_size: ImageSize = "224"
     """Height and width of the images, in pixels."""
     num_classes: int = 1000
     """Outputs of the last layer; 0 leaves it out."""
     channels: int = 3
     """Channels of the images."""
-    json: bool = False
+    json: Switch = False
     """Write JSON to stdout."""
 
 
@@ -39,9 +39,7 @@ def run(arguments: Arguments) -> None:
     misfits = []
     for name in arguments.names or NAMES:
         try:
-            config = configure(
-                name, image_size=size, num_classes=arguments.num_classes, channels=arguments.channels
-            )
+            config = configure(name, image_size=size, num_classes=arguments.num_classes, channels=arguments.channels)
         except ConfigError:
             if arguments.names:
                 raise
@@ -53,7 +51,9 @@ def run(arguments: Arguments) -> None:
     if arguments.json:
         print_json({"image_size": size, "num_classes": arguments.num_classes, "models": rows, "misfits": misfits})
         return
-    notes = [f"Not listed, since their patches do not divide {size[0]}x{size[1]}: {', '.join(misfits)}."] * bool(misfits)
+    notes = [f"Not listed, since their patches do not divide {size[0]}x{size[1]}: {', '.join(misfits)}."] * bool(
+        misfits
+    )
     print_table(
         f"Models at {size[0]}x{size[1]} pixels with {arguments.num_classes} classes",
         ("model", "parameters", "millions", "tokens", "GMACs"),

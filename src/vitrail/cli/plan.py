@@ -9,12 +9,12 @@ Example: vitrail plan H/14 --preset jft300m
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import tyro
 
 from vitrail.base.errors import ConfigError
-from vitrail.cli.report import ImageSize, counted, in_bytes, parse_size, print_json, print_table
+from vitrail.cli.report import Switch, counted, flag, in_bytes, parse_size, print_json, print_table
 from vitrail.model.build import configure
 from vitrail.recipes import paper
 from vitrail.runs.plan import Optimizer, Plan, Precision, plan
@@ -35,33 +35,33 @@ Preset = Literal[
 class Arguments:
     """Flags of `vitrail plan`."""
 
-    model: Annotated[str, tyro.conf.Positional]
+    model: Annotated[str, tyro.conf.Positional, flag("MODEL")]
     """A model, such as B/16, R50+B/16 or R50x1."""
-    preset: Preset | None = None
+    preset: Annotated[Preset | None, flag("|".join(get_args(Preset)), "none")] = None
     """One of the paper's runs."""
-    image_size: ImageSize | None = None
-    """Height and width of the images, in pixels (default: 224, or the preset's)."""
+    image_size: Annotated[str | None, flag("PIXELS|HxW", "224, or the preset's")] = None
+    """Height and width of the images, in pixels."""
     num_classes: int = 1000
     """Outputs of the last layer."""
-    images: int | None = None
-    """Images in the training set (default: 1281167, ImageNet-1k, or the preset's)."""
-    epochs: float | None = None
-    """Passes over them (default: 300, or the preset's)."""
-    batch: int | None = None
-    """Images in a step, over all devices (default: 4096, or the preset's)."""
+    images: Annotated[int | None, flag("INT", "1281167, ImageNet-1k, or the preset's")] = None
+    """Images in the training set."""
+    epochs: Annotated[float | None, flag("FLOAT", "300, or the preset's")] = None
+    """Passes over them."""
+    batch: Annotated[int | None, flag("INT", "4096, or the preset's")] = None
+    """Images in a step, over all devices."""
     devices: int = 1
     """Devices that share the batch."""
-    device_flops: float = 61.5e12
-    """Peak of one device, in FLOP/s (default: a TPUv3 core, the paper's device)."""
+    device_flops: Annotated[float, flag("FLOAT", "61.5e12, a TPUv3 core: the paper's device")] = 61.5e12
+    """Peak of one device, in FLOP/s."""
     utilisation: float = 0.33
     """Share of the peak that training reaches, from 0 to 1."""
     memory: float = 16.0
     """Memory of one device, in GiB."""
-    optimizer: Optimizer | None = None
-    """Adam keeps two values for each weight, SGD with momentum one (default: adam, or the preset's)."""
+    optimizer: Annotated[Optimizer | None, flag("adam|sgd", "adam, or the preset's")] = None
+    """Adam keeps two values for each weight, SGD with momentum one."""
     precision: Precision = "bfloat16"
     """Type of the activations; weights, gradients and optimiser stay in float32."""
-    json: bool = False
+    json: Switch = False
     """Write JSON to stdout."""
 
 

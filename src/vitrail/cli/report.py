@@ -22,8 +22,15 @@ def parse_size(text: str) -> Size:
     return int(sides[0]), int(sides[-1])
 
 
-ImageSize = Annotated[str, tyro.conf.arg(metavar="PIXELS|HxW")]
+def flag(metavar: str, default: str | None = None) -> Any:
+    """Describe a flag in `--help`: what its value looks like, and what stands for leaving it out."""
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})" if default else None)
+
+
+ImageSize = Annotated[str, flag("PIXELS|HxW")]
 """A flag that takes an image size; read it with `parse_size`."""
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+"""A flag without a value."""
 
 
 def print_json(value: Any) -> None:
@@ -31,10 +38,12 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
-def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()) -> None:
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()
+) -> None:
     """Write a table to stdout: the first column to the left, numbers to the right."""
-    styles = {"title_justify": "left", "title_style": "bold", "header_style": "bold"}
-    table = Table(title=escape(title), box=None, pad_edge=False, **styles)
+    table = Table(title=escape(title), title_justify="left", title_style="bold", header_style="bold", box=None)
+    table.pad_edge = False
     for number, column in enumerate(columns):
         table.add_column(escape(column), justify="left" if number == 0 else "right", no_wrap=True)
     for row in rows:

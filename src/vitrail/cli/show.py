@@ -12,18 +12,18 @@ import tyro
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.store import describe
 from vitrail.cli.model_file import FileFlags, open_file, parameters
-from vitrail.cli.report import print_json, print_table
+from vitrail.cli.report import Switch, flag, print_json, print_table
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments(FileFlags):
     """Flags of `vitrail show`."""
 
-    file: Annotated[str, tyro.conf.Positional]
+    file: Annotated[str, tyro.conf.Positional, flag("FILE")]
     """A file or folder of weights, of any format."""
-    pickle: bool = False
+    pickle: Switch = False
     """Let torch's pickled files be opened, of which only tensors are read."""
-    json: bool = False
+    json: Switch = False
     """Write JSON to stdout."""
 
 

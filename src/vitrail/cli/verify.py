@@ -15,18 +15,18 @@ import tyro
 from vitrail.base.errors import CheckpointError, InputError
 from vitrail.checkpoint.files import is_finite
 from vitrail.cli.model_file import FileFlags, open_file
-from vitrail.cli.report import print_json
+from vitrail.cli.report import Switch, flag, print_json
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments(FileFlags):
     """Flags of `vitrail verify`."""
 
-    file: Annotated[str, tyro.conf.Positional]
+    file: Annotated[str, tyro.conf.Positional, flag("FILE")]
     """A file or folder of weights, of any format."""
-    pickle: bool = False
+    pickle: Switch = False
     """Let torch's pickled files be opened, of which only tensors are read."""
-    json: bool = False
+    json: Switch = False
     """Write JSON to stdout."""
 
 

@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vitrail.base.shapes import AttentionMap, Keys, KeptTokens, Pooled, Queries, Tokens
-from vitrail.model.halves import attention_in_halves, few_rows, halves_pay
+from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Pooled, Queries, Tokens
+from vitrail.model.halves import ATTENTION_ROWS, attention_in_halves, halves_pay
 
 
 def attention_map(queries: Queries, keys: Keys, bias: AttentionMap | None = None) -> AttentionMap:
@@ -60,7 +60,8 @@ class SelfAttention(nn.Module):
         """Let every token attend to every token, or only the first one."""
         if first_only:
             return self.dropout(self.out(self.first_token(tokens))).unsqueeze(1)
-        if not self.training and self.offsets is None and few_rows(tokens) and halves_pay(tokens, even=self.num_heads):
+        plain = not self.training and self.offsets is None
+        if plain and halves_pay(tokens, even=self.num_heads, most_rows=ATTENTION_ROWS):
             return attention_in_halves(tokens, self.qkv, self.out, self.num_heads)
         queries, keys, values = self.project(tokens)
         mixed = attend(queries, keys, values, self.bias(queries, keys.shape[2]), dropout=self.map_dropout)

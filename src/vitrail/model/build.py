@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from vitrail.base.errors import ConfigError
 from vitrail.model.config import ViTConfig
 from vitrail.model.init import initialise
 from vitrail.model.patches import Size
@@ -45,7 +46,11 @@ def configure(name: str, **settings: Any) -> Config:
 
 def as_size(size: int | Size) -> Size:
     """Read one number as a square."""
-    return (size, size) if isinstance(size, int) else tuple(size)
+    if isinstance(size, int):
+        return size, size
+    if len(size) != 2:
+        raise ConfigError(f"a size is {size!r}, but must be one number for a square, or (height, width).")
+    return size[0], size[1]
 
 
 def build(config: Config, *, seed: int | None = None, device: str | torch.device = "cpu") -> Model:

@@ -39,7 +39,7 @@ class Embedding(nn.Module):
         """Prepend the class token, add positions, drop out."""
         tokens = patches
         if self.class_token is not None:
-            tokens = torch.cat([self.class_token.expand(len(patches), 1, -1), patches], dim=1)
+            tokens = torch.cat([self.class_token.expand(patches.shape[0], 1, -1), patches], dim=1)
         if self.positions is not None:
             tokens = tokens + self.positions()
         return self.dropout(tokens)

@@ -12,7 +12,7 @@ from vitrail.model.positions import make_positions
 
 def stochastic_depth(branch: Tensor, rate: float, generator: torch.Generator | None = None) -> Tensor:
     """Zero the branch for whole images with probability `rate`, and scale up the others."""
-    shape = (len(branch),) + (1,) * (branch.ndim - 1)
+    shape = (branch.shape[0],) + (1,) * (branch.ndim - 1)
     kept = torch.empty(shape, dtype=branch.dtype, device=branch.device).bernoulli_(1 - rate, generator=generator)
     return branch * kept / (1 - rate)
 

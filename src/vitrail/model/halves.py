@@ -11,34 +11,37 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitrail.base.shapes import Tokens
-from vitrail.model.gelu import Gelu, gelu_
+from vitrail.model.gelu import Gelu, gelu, gelu_
 
-_MOST_ROWS = 512  # of tokens in a batch; above it one product for attention is as fast (docs/log.md)
+ATTENTION_ROWS = 512
+"""Tokens in a batch up to which attention, too, is faster in halves; above, one product is as fast (docs/log.md)."""
 
 
-def halves_pay(tokens: Tokens, *, even: int) -> bool:
-    """Tell whether halves are faster here: inference, float32, a CPU with two threads, and `even` units to share."""
+def halves_pay(tokens: Tokens, *, even: int, most_rows: int | None = None) -> bool:
+    """Tell whether halves are faster: inference in float32 on a CPU with two threads, and an even number to share."""
     return (
         not torch.is_grad_enabled()
+        and not torch.compiler.is_exporting()
         and tokens.device.type == "cpu"
         and tokens.dtype == torch.float32
         and even % 2 == 0
-        and not torch.compiler.is_compiling()
-        and torch.get_num_threads() == 2
+        and _two_threads()
+        and (most_rows is None or tokens.shape[0] * tokens.shape[1] <= most_rows)
     )
 
 
-def few_rows(tokens: Tokens) -> bool:
-    """Tell whether the batch is so small that attention, too, is faster in halves."""
-    return tokens.shape[0] * tokens.shape[1] <= _MOST_ROWS
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _two_threads() -> bool:
+    return torch.get_num_threads() == 2
 
 
 def mlp_in_halves(tokens: Tokens, hidden: nn.Linear, out: nn.Linear, kind: Gelu) -> Tokens:
     """Compute GELU(z W_1 + b_1) W_2 + b_2 with half of the hidden units on each core."""
     rows = tokens.flatten(0, 1).expand(2, -1, -1)
     units = torch.baddbmm(hidden.bias.view(2, 1, -1), rows, hidden.weight.unflatten(0, (2, -1)).mT)
-    terms = gelu_(units, kind) @ out.weight.unflatten(1, (2, -1)).permute(1, 2, 0)
-    return (terms[0] + terms[1]).add_(out.bias).view_as(tokens)
+    units = gelu(units, kind) if torch.compiler.is_compiling() else gelu_(units, kind)
+    terms = units @ out.weight.unflatten(1, (2, -1)).permute(1, 2, 0)
+    return terms[0].add_(terms[1]).add_(out.bias).view_as(tokens)
 
 
 def attention_in_halves(tokens: Tokens, qkv: nn.Linear, out: nn.Linear, num_heads: int) -> Tokens:
@@ -46,8 +49,8 @@ def attention_in_halves(tokens: Tokens, qkv: nn.Linear, out: nn.Linear, num_head
     batch, length, dim = tokens.shape
     rows = tokens.flatten(0, 1).expand(6, -1, -1)
     projected = torch.baddbmm(qkv.bias.view(6, 1, -1), rows, qkv.weight.unflatten(0, (6, -1)).mT)
-    halves = projected.view(3, 2 * batch, length, num_heads // 2, -1).transpose(2, 3)  # q/k/v half*batch head token
-    mixed = F.scaled_dot_product_attention(*halves.unbind())
+    queries, keys, values = projected.view(3, 2 * batch, length, num_heads // 2, -1).transpose(2, 3)
+    mixed = F.scaled_dot_product_attention(queries, keys, values)  # half*batch head token head_dim
     mixed = mixed.transpose(1, 2).reshape(2, batch * length, dim // 2)
     terms = mixed @ out.weight.unflatten(1, (2, -1)).permute(1, 2, 0)
-    return (terms[0] + terms[1]).add_(out.bias).view_as(tokens)
+    return terms[0].add_(terms[1]).add_(out.bias).view_as(tokens)

@@ -24,7 +24,7 @@ class AttentionPool(nn.Module):
 
     def forward(self, tokens: KeptTokens) -> Pooled:
         """Pool a sequence into one vector."""
-        query = self.query(self.probe).expand(len(tokens), 1, -1)
+        query = self.query(self.probe).expand(tokens.shape[0], 1, -1)
         query = query.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
         keys, values = self.key_value(tokens).unflatten(2, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         pooled = self.out(attend(query, keys, values).transpose(1, 2).flatten(2))

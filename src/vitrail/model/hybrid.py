@@ -40,7 +40,7 @@ class Root(nn.Module):
         return self.finish(self.norm(self.conv(images)))
 
     @staticmethod
-    def finish(normed: FeatureMap) -> FeatureMap:
+    def finish(normed: Images) -> FeatureMap:
         """Apply what follows the norm."""
         return max_pool_same(normed.relu())
 

@@ -17,12 +17,12 @@ from vitrail.model.positions import SinCos2d, sincos_2d
 Fill = Callable[[Tensor, Generator | None], object]
 
 
-def zeros(tensor: Tensor, generator: Generator | None) -> None:
+def zeros(tensor: Tensor, _: Generator | None) -> None:
     """Fill with 0."""
     nn.init.zeros_(tensor)
 
 
-def ones(tensor: Tensor, generator: Generator | None) -> None:
+def ones(tensor: Tensor, _: Generator | None) -> None:
     """Fill with 1."""
     nn.init.ones_(tensor)
 

@@ -43,6 +43,4 @@ def unpatchify(patches: PatchPixels, patch_size: Size, grid: Size) -> Images:
     """Undo `patchify` for a grid of (rows, columns)."""
     (patch_height, patch_width), (rows, columns) = patch_size, grid
     cells = patches.unflatten(2, (-1, patch_height, patch_width)).unflatten(1, grid)
-    return cells.permute(0, 3, 1, 4, 2, 5).reshape(
-        len(patches), -1, rows * patch_height, columns * patch_width
-    )
+    return cells.permute(0, 3, 1, 4, 2, 5).reshape(patches.shape[0], -1, rows * patch_height, columns * patch_width)

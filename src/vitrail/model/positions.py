@@ -136,14 +136,14 @@ def resize_positions(
     return torch.cat([table[:extra], cells[0].flatten(1).T.to(table.dtype)])
 
 
-def resize_axis(table: Float[Tensor, "cells half"], new: int, *, way: ResizeWay = "google") -> Float[Tensor, "new half"]:
+def resize_axis(
+    table: Float[Tensor, "cells half"], new: int, *, way: ResizeWay = "google"
+) -> Float[Tensor, "new half"]:
     """Interpolate the X or the Y table of `Learned2d` along its own axis, the same way as a grid."""
     return resize_positions(table, (len(table), 1), (new, 1), way=way)
 
 
-def resize_relative(
-    table: Float[Tensor, "offsets dim"], old: Size, new: Size
-) -> Float[Tensor, "resized dim"]:
+def resize_relative(table: Float[Tensor, "offsets dim"], old: Size, new: Size) -> Float[Tensor, "resized dim"]:
     """Interpolate offset embeddings for another grid, by the displacement that each raster offset stands for.
 
     An offset o of a grid with W columns is a displacement of (round(o / W), the rest) in rows and columns. The same

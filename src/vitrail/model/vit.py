@@ -79,8 +79,8 @@ def check_images(images: Images, channels: int, image_size: Size | None) -> None
         )
     if images.shape[1] != channels:
         raise InputError(
-            f"images have {images.shape[1]} channels in the shape {tuple(images.shape)}, but the model needs {channels}; "
-            f"pass (batch, {channels}, height, width) or create the model with channels={images.shape[1]}."
+            f"images of the shape {tuple(images.shape)} have {images.shape[1]} channels, but the model needs {channels}; "
+            f"pass (batch, {channels}, height, width), or create the model with channels={images.shape[1]}."
         )
     given = (images.shape[2], images.shape[3])
     if image_size is not None and given != image_size:
