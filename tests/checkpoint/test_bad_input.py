@@ -376,3 +376,75 @@ def test_random_bytes_are_refused_in_a_sentence(tmp_path_factory, data, start) -
     for allowed in (False, True):
         with pytest.raises(CheckpointError):
             vitrail.load(path, pickle=allowed)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = {
+    "huggingface": {
+        "config.json": ["num_attention_heads", "image_size", "layer_norm_eps", "hidden_act", "id2label", "model_type"],
+        "preprocessor_config.json": ["resample", "image_mean", "image_std", "do_normalize"],
+    },
+    "timm": {"config.json": ["model_args", "pretrained_cfg", "label_names", "architecture"]},
+}
+
+
+@settings(max_examples=60)
+@given(st.data())
+@pytest.mark.parametrize("kind", KEYS)
+def test_odd_settings_beside_weights_are_used_or_refused_in_a_sentence(kind, tmp_path_factory, data) -> None:
+    folder = tmp_path_factory.mktemp("fuzz", numbered=True)
+    vitrail.save(made(SMALL), folder / "x", to=kind)
+    for name, keys in KEYS[kind].items():
+        path = folder / "x" / name
+        settings = json.loads(path.read_text())
+        settings |= data.draw(st.dictionaries(st.sampled_from(keys), json_values, max_size=2))
+        for inner in ("model_args", "pretrained_cfg"):
+            if isinstance(settings.get(inner), dict):
+                settings[inner] |= data.draw(
+                    st.dictionaries(
+                        st.sampled_from(sorted(settings[inner])) if settings[inner] else st.just("a"),
+                        json_values,
+                        max_size=2,
+                    )
+                )
+        path.write_text(json.dumps(settings))
+    try:
+        model = vitrail.load(folder / "x")
+    except vitrail.VitrailError:
+        return
+    assert model.config.dim == 16
+
+
+def test_a_json_file_that_is_none_is_refused(tmp_path) -> None:
+    vitrail.save(made(SMALL), tmp_path / "x", to="huggingface")
+    for text, message in (("[1]", "a table of settings is needed"), ("{", "cannot be read as JSON")):
+        (tmp_path / "x" / "config.json").write_text(text)
+        with pytest.raises(CheckpointError, match=message):
+            vitrail.load(tmp_path / "x")
+
+
+def test_a_tensor_that_repeats_its_values_to_look_large_is_refused(tmp_path) -> None:
+    weights, _, _ = recorded("timm_token")
+    torch.save(weights | {"head.weight": torch.zeros(1, 24).expand(10**12, 24)}, tmp_path / "x.pth")
+    message = refused(tmp_path / "x.pth", pickle=True, num_heads=3, image_size=(16, 24))
+    assert "do not have their own numbers: head.weight" in message
+
+
+def test_what_is_neither_file_nor_folder_is_not_opened(tmp_path) -> None:
+    os.mkfifo(tmp_path / "x")
+    assert "there is no file or folder" in refused(tmp_path / "x")
+
+
+@pytest.mark.parametrize("to", ["vitrail", "google", "timm"])
+def test_writing_into_no_folder_or_over_one_is_said(to, tmp_path) -> None:
+    suffix = ".npz" if to == "google" else ".safetensors"
+    if to != "timm":
+        with pytest.raises(vitrail.InputError, match="there is no folder"):
+            vitrail.save(made(SMALL), tmp_path / "none" / f"x{suffix}", to=to)
+    (tmp_path / f"x{suffix}").mkdir()
+    with pytest.raises(vitrail.InputError, match="is a folder"):
+        vitrail.save(made(SMALL), tmp_path / f"x{suffix}", to=to)

@@ -134,3 +134,19 @@ def test_weights_without_their_config_are_told_by_their_tensors(tmp_path) -> Non
     (tmp_path / "config.json").unlink()
     model = vitrail.load(tmp_path / "model.safetensors", num_heads=3)
     close(model(images_like(24)), source(images_like(24)).logits, 1e-5)
+
+
+def test_another_image_size_gives_what_transformers_interpolates(tmp_path) -> None:
+    source = theirs(image_size=24)
+    source.save_pretrained(tmp_path)
+    images = images_like((32, 48))
+    wanted = source(images, interpolate_pos_encoding=True).logits
+    close(vitrail.load(tmp_path, image_size=(32, 48))(images), wanted, 1e-5)
+
+
+def test_a_processor_that_does_not_normalise_leaves_pixels_from_0_to_1(tmp_path) -> None:
+    vitrail.save(made(vit_config()), tmp_path / "x", to="huggingface")
+    path = tmp_path / "x" / "preprocessor_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"do_normalize": False}))
+    pixels = vitrail.load(tmp_path / "x").preprocessing
+    assert (pixels.mean, pixels.std) == ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))

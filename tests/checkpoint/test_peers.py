@@ -1,12 +1,14 @@
 """Files of timm and torchvision, recorded with the libraries themselves: the same logits."""
 
+import json
+
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 import vitrail
-from tests.checkpoint.making import RECORDED, recorded
-from tests.tiny import close
+from tests.checkpoint.making import RECORDED, TIMM_BACKBONE, hybrid, made, recorded, same_weights
+from tests.tiny import close, vit_config
 
 SIZES = {"timm_bit": {"image_size": (40, 48)}}
 EXPECTED = {
@@ -120,3 +122,38 @@ def test_other_models_of_timm_are_refused_by_name(name, reason, tmp_path) -> Non
     save_file(weights | {name: torch.zeros(24)}, tmp_path / "x.safetensors")
     with pytest.raises(vitrail.CheckpointError, match=reason):
         vitrail.load(tmp_path / "x.safetensors", num_heads=3, image_size=(16, 24))
+
+
+def test_the_settings_beside_timms_weights_are_taken_over(tmp_path) -> None:
+    weights, images, logits = recorded("timm_bit")
+    save_file(weights, tmp_path / "model.safetensors")
+    pixels = {"input_size": [3, 40, 48], "mean": [0.1, 0.2, 0.3], "crop_pct": 0.875, "interpolation": "bilinear"}
+    names = list("abcde")
+    (tmp_path / "config.json").write_text(
+        json.dumps({"architecture": "x", "pretrained_cfg": pixels, "label_names": names})
+    )
+    model = vitrail.load(tmp_path)
+    assert model.labels == tuple(names)
+    assert model.config.image_size == model.preprocessing.image_size == (40, 48)
+    assert (model.preprocessing.mean, model.preprocessing.crop_fraction) == ((0.1, 0.2, 0.3), 0.875)
+    close(model(images), logits, 1e-5)
+
+
+def test_a_folder_for_timm_carries_heads_labels_and_pixels(tmp_path) -> None:
+    """Without what Vitrail notes in the header: as timm itself would read and write it."""
+    config = vit_config(gelu="tanh", image_size=(16, 16))
+    model = made(config)
+    pixels = vitrail.Preprocessing(image_size=(16, 16), interpolation="bicubic", antialias=True, mean=(0.1, 0.2, 0.3))
+    vitrail.save(model, tmp_path / "x", to="timm", labels=list("abcdefg"), preprocessing=pixels)
+    path = tmp_path / "x" / "model.safetensors"
+    save_file(load_file(path), path)
+    back = vitrail.load(tmp_path / "x")
+    same_weights(back, model)
+    assert (back.config.num_heads, back.config.gelu) == (4, "tanh")
+    assert (back.labels, back.preprocessing) == (tuple("abcdefg"), pixels)
+
+
+@pytest.mark.parametrize("config", [hybrid(**TIMM_BACKBONE), vit_config(norm_eps=1e-12)])
+def test_a_folder_for_timm_is_refused_where_its_list_has_no_such_model(config, tmp_path) -> None:
+    with pytest.raises(vitrail.CheckpointError, match=r"write a \.safetensors file instead"):
+        vitrail.save(made(config), tmp_path / "x", to="timm")

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from vitrail.base.errors import InputError
+
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
@@ -15,6 +17,10 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     The bytes reach the disk before the name does: whoever opens `path` finds the old file or the new one, even after
     a power cut.
     """
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder, but a file is to be written there; give another name.")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "w+b") as file:

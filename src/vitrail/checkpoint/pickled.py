@@ -52,4 +52,14 @@ def _tensors(path: Path, loaded: Any) -> dict[str, Tensor]:
     if not isinstance(loaded, dict) or not any(isinstance(value, Tensor) for value in loaded.values()):
         raise CheckpointError(f"{path} holds a {type(loaded).__name__} without tensors by name, so no weights.")
     found = {str(name).removeprefix("module."): value for name, value in loaded.items() if isinstance(value, Tensor)}
-    return {name: value for name, value in found.items() if value.layout == torch.strided and not value.is_quantized}
+    odd = [name for name, value in found.items() if not _is_plain(value)]
+    if odd:
+        raise CheckpointError(f"{path} holds tensors that do not have their own numbers: {', '.join(odd)}.")
+    return found
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Tell whether every value of a tensor is stored; a view that repeats values could claim any size."""
+    if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+        return False
+    return tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()

@@ -32,7 +32,7 @@ class Arguments(FileFlags):
 
 def run(arguments: Arguments) -> int:
     """Check, print, and return 1 if anything is wrong."""
-    if not Path(arguments.file).exists():
+    if not Path(arguments.file).is_dir() and not Path(arguments.file).is_file():
         raise InputError(f"there is no file or folder {arguments.file}.")
     problems, layout, digest, count = [], None, None, 0
     try:

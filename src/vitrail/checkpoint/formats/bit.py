@@ -1,12 +1,14 @@
 """BiT's ResNets, in Google's `.npz` and in timm's state dict."""
 
 from pathlib import Path
+from typing import Any
 
 from vitrail.base.files import atomic_write
 from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.archive import write_archive
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats.folder import write_state
+from vitrail.checkpoint.formats.folder import setting, write_state
+from vitrail.checkpoint.formats.timm import read_labels, read_preprocessing
 from vitrail.checkpoint.infer import Hints, tell_stages
 from vitrail.checkpoint.layout import (
     KERNEL_1X1_HWIO,
@@ -57,20 +59,28 @@ def read_google(source: TensorSource, hints: Hints) -> Contents:
     return Contents(format="google", config=config, tensors=tensors, preprocessing=pixels)
 
 
-def read_timm(source: TensorSource, hints: Hints) -> Contents:
-    """Read timm's state dict."""
+def read_timm(source: TensorSource, hints: Hints, settings: dict[str, Any] | None = None) -> Contents:
+    """Read timm's state dict; `settings` is the `config.json` beside it, if there is one."""
+    settings = settings or {}
+    size = setting(settings, "pretrained_cfg", dict, {}).get("input_size")
+    known = tuple(size[1:]) if isinstance(size, list) and len(size) == 3 else (224, 224)
     width, channels, _, _ = source.shape("stem.conv.weight", 4)
     config = ResNetConfig(
         blocks=tell_stages(source, r"stages\.(\d+)\.blocks\.(\d+)\."),
         width=width,
         channels=channels,
         num_classes=source.shape("head.fc.weight", 4)[0] if "head.fc.weight" in source else 0,
-        image_size=hints.get("image_size", (224, 224)),
+        image_size=hints.get("image_size", known),
         **TIMM.numerics,
     )
     tensors = read_layout(timm_layout(config.blocks), source, config, "the timm ResNet that its tensors tell of")
-    pixels = preset("timm", image_size=config.image_size, channels=channels)
-    return Contents(format="timm", config=config, tensors=tensors, preprocessing=pixels)
+    return Contents(
+        format="timm",
+        config=config,
+        tensors=tensors,
+        labels=read_labels(settings.get("label_names"), config.num_classes),
+        preprocessing=read_preprocessing(settings, config.image_size, channels),
+    )
 
 
 def write_google(contents: Contents, path: Path, *, lossy: bool = False) -> Contents:

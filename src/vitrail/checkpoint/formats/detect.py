@@ -20,7 +20,7 @@ _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 def read_any(path: Path, hints: Hints, *, pickle: bool = False) -> Contents:
     """Read a file or folder of any supported format."""
-    if not path.exists():
+    if not path.is_dir() and not path.is_file():
         raise CheckpointError(f"there is no file or folder {path}.")
     try:
         if path.is_dir():
@@ -99,7 +99,7 @@ def _recognise(source: TensorSource, path: Path, hints: Hints) -> Contents:
     if timm.recognises(names):
         return timm.read(source, hints, settings)
     if bit.recognises_timm(names):
-        return bit.read_timm(source, hints)
+        return bit.read_timm(source, hints, settings)
     if huggingface.recognises(names):
         return huggingface.read(source, hints, settings, pixels)
     if torchvision.recognises(names):

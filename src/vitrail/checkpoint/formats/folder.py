@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from vitrail.base.errors import CheckpointError
 from vitrail.base.files import atomic_write
@@ -12,6 +12,8 @@ from vitrail.checkpoint.source import TensorSource
 from vitrail.checkpoint.store import describe
 
 LARGEST_JSON = 16 * 2**20
+
+Setting = TypeVar("Setting")
 
 
 def write_state(state: TensorSource, path: Path, contents: Contents | None = None) -> None:
@@ -31,6 +33,24 @@ def write_json(path: Path, value: dict[str, Any]) -> None:
     """Write a small JSON file, whole or not at all."""
     with atomic_write(path) as file:
         file.write((json.dumps(value, indent=2) + "\n").encode())
+
+
+def setting(settings: dict[str, Any], name: str, kind: type[Setting], default: Setting) -> Setting:
+    """Return one value of a JSON table, or the default where it is absent or null; a wrong type is refused by name."""
+    value = settings.get(name)
+    if value is None:
+        return default
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise CheckpointError(f"config.json says {name}={value!r}, where {kind.__name__} is needed.")
+    return value
+
+
+def numbers(settings: dict[str, Any], name: str, default: tuple[float, ...]) -> tuple[float, ...]:
+    """Return a list of numbers of a JSON table as a tuple."""
+    given = setting(settings, name, list, list(default))
+    return tuple(setting({name: value}, name, float, 0.0) for value in given)
 
 
 def read_json(path: Path) -> dict[str, Any]:

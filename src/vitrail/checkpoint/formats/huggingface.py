@@ -11,7 +11,7 @@ from vitrail.base.errors import CheckpointError
 from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.fold import fold_positions
-from vitrail.checkpoint.formats.folder import write_json, write_state
+from vitrail.checkpoint.formats.folder import numbers, setting, write_json, write_state
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_heads
 from vitrail.checkpoint.layout import BATCHED, Entry, Layout, named, patches_oihw, read_layout, stacked, write_layout
 from vitrail.checkpoint.source import TensorSource
@@ -141,11 +141,12 @@ def _infer(source: TensorSource, prefix: str, hints: Hints, settings: dict[str, 
     dim, channels, height, width = source.shape(f"{prefix}embeddings.patch_embeddings.projection.weight", 4)
     count = source.shape(f"{prefix}embeddings.position_embeddings", 3)[1]
     known: dict[str, Any] = {}
-    if isinstance(settings.get("num_attention_heads"), int):
-        known["num_heads"] = settings["num_attention_heads"]
+    if "num_attention_heads" in settings:
+        known["num_heads"] = setting(settings, "num_attention_heads", int, 0)
     size = settings.get("image_size")
-    if isinstance(size, int) or (isinstance(size, list) and len(size) == 2 and all(isinstance(s, int) for s in size)):
-        known["image_size"] = (size, size) if isinstance(size, int) else tuple(size)
+    sides = size if isinstance(size, list) else [size, size]
+    if len(sides) == 2 and all(type(side) is int and side > 0 for side in sides):
+        known["image_size"] = tuple(sides)
     image_size, _ = tell_grid(count, (height, width), class_token=True, hints=dict(hints) | known, origin=source.origin)
     mlp = (_IN_MEMORY if in_memory else _ON_DISK)["mlp.hidden"]
     pooler = f"{prefix}pooler.dense.weight"
@@ -161,9 +162,9 @@ def _infer(source: TensorSource, prefix: str, hints: Hints, settings: dict[str, 
         representation_size=source.shape(pooler, 2)[0] if pooler in source else None,
         position_resize="huggingface",
         gelu=_GELU[str(settings.get("hidden_act", "gelu"))],  # type: ignore[arg-type]
-        norm_eps=float(settings.get("layer_norm_eps", 1e-12)),
-        dropout=float(settings.get("hidden_dropout_prob", 0.0)),
-        attention_dropout=float(settings.get("attention_probs_dropout_prob", 0.0)),
+        norm_eps=setting(settings, "layer_norm_eps", float, 1e-12),
+        dropout=setting(settings, "hidden_dropout_prob", float, 0.0),
+        attention_dropout=setting(settings, "attention_probs_dropout_prob", float, 0.0),
     )
 
 
@@ -219,17 +220,16 @@ def _pixels(pixels: Preprocessing) -> dict[str, Any]:
 def _preprocessing(given: dict[str, Any], config: ViTConfig) -> Preprocessing:
     """Take over what `preprocessor_config.json` says, and the usual for what it does not."""
     usual = preset("huggingface", image_size=config.image_size, channels=config.channels)
-    resample = given.get("resample", 2)
-    try:
-        return Preprocessing(
-            image_size=config.image_size,
-            interpolation=_RESAMPLE.get(resample, "bilinear"),
-            antialias=True,
-            mean=tuple(map(float, given.get("image_mean", usual.mean))),
-            std=tuple(map(float, given.get("image_std", usual.std))),
-        )
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(f"preprocessor_config.json cannot be read ({error}).") from None
+    mean, std = numbers(given, "image_mean", usual.mean), numbers(given, "image_std", usual.std)
+    if not setting(given, "do_normalize", bool, True):
+        mean, std = (0.0,) * len(mean), (1.0,) * len(std)
+    return Preprocessing(
+        image_size=config.image_size,
+        interpolation=_RESAMPLE.get(setting(given, "resample", int, 2), "bilinear"),
+        antialias=True,
+        mean=mean,
+        std=std,
+    )
 
 
 def _labels(settings: dict[str, Any], num_classes: int) -> tuple[str, ...] | None:

@@ -1,6 +1,5 @@
 """timm's Vision Transformers and hybrids: a state dict, or a folder with `config.json` beside it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ from vitrail.base.errors import CheckpointError
 from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.fold import fold_positions
-from vitrail.checkpoint.formats.folder import write_json, write_state
+from vitrail.checkpoint.formats.folder import numbers, setting, write_json, write_state
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_heads, tell_stages
 from vitrail.checkpoint.layout import (
     BATCHED,
@@ -23,6 +22,7 @@ from vitrail.checkpoint.layout import (
 from vitrail.checkpoint.source import TensorSource
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.model.config import BackboneConfig, Pool, ViTConfig
+from vitrail.model.patches import Size
 
 ABILITIES = Abilities(
     library="timm",
@@ -65,16 +65,16 @@ def read(source: TensorSource, hints: Hints, settings: dict[str, Any] | None = N
             "have; only models without are read."
         )
     settings = settings or {}
-    arguments = settings.get("model_args") or {}
-    known = {"num_heads": arguments["num_heads"]} if "num_heads" in arguments else {}
-    config, class_entry = _infer(source, known | dict(hints), arguments)
+    arguments = setting(settings, "model_args", dict, {})
+    known = {"num_heads": setting(arguments, "num_heads", int, 0)} if "num_heads" in arguments else {}
+    config, class_entry = _infer(source, dict(hints) | known, arguments)
     tensors = read_layout(layout(config, class_entry=class_entry), source, config, "the timm model that it tells of")
     return Contents(
         format="timm",
         config=config,
         tensors=tensors,
-        labels=_labels(settings.get("label_names"), config.num_classes),
-        preprocessing=_preprocessing(settings.get("pretrained_cfg") or {}, config),
+        labels=read_labels(settings.get("label_names"), config.num_classes),
+        preprocessing=read_preprocessing(settings, config.image_size, config.channels),
     )
 
 
@@ -262,25 +262,22 @@ def _settings(contents: Contents, config: ViTConfig) -> dict[str, Any]:
     return settings
 
 
-def _labels(names: Any, num_classes: int) -> tuple[str, ...] | None:
+def read_labels(names: Any, num_classes: int) -> tuple[str, ...] | None:
+    """Return the class names of a `config.json`, if there is one for each class."""
     good = isinstance(names, list) and len(names) == num_classes and all(isinstance(name, str) for name in names)
     return tuple(names) if good and num_classes else None
 
 
-def _preprocessing(given: dict[str, Any], config: ViTConfig) -> Preprocessing:
-    """Take over what `pretrained_cfg` says, and timm's usual for what it does not."""
-    usual = preset("timm", image_size=config.image_size, channels=config.channels)
-    try:
-        return Preprocessing(
-            image_size=config.image_size,
-            geometry="square" if given.get("crop_mode") == "squash" else "crop",
-            crop_fraction=float(given.get("crop_pct", usual.crop_fraction)),
-            interpolation=given.get("interpolation", usual.interpolation),
-            antialias=True,
-            mean=tuple(map(float, given.get("mean", usual.mean))),
-            std=tuple(map(float, given.get("std", usual.std))),
-        )
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"the preprocessing in config.json cannot be read: {json.dumps(given)} ({error})."
-        ) from None
+def read_preprocessing(settings: dict[str, Any], image_size: Size, channels: int) -> Preprocessing:
+    """Take over what the `pretrained_cfg` of a `config.json` says, and timm's usual for what it does not."""
+    given = setting(settings, "pretrained_cfg", dict, {})
+    usual = preset("timm", image_size=image_size, channels=channels)
+    return Preprocessing(
+        image_size=image_size,
+        geometry="square" if given.get("crop_mode") == "squash" else "crop",
+        crop_fraction=setting(given, "crop_pct", float, usual.crop_fraction),
+        interpolation=setting(given, "interpolation", str, usual.interpolation),  # type: ignore[arg-type]
+        antialias=True,
+        mean=numbers(given, "mean", usual.mean),
+        std=numbers(given, "std", usual.std),
+    )
