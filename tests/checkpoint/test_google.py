@@ -1,5 +1,7 @@
 """Against the authors' JAX code: recorded weights, images and logits, in every dialect."""
 
+import logging
+
 import numpy as np
 import pytest
 import torch
@@ -117,6 +119,18 @@ def test_their_file_comes_back_to_the_last_bit(name, to, tmp_path) -> None:
 def test_what_lies_beside_the_model_is_named(tmp_path) -> None:
     np.savez(tmp_path / "x.npz", **DIALECTS["G5"](arrays("vit_token")))
     assert vitrail.load(tmp_path / "x.npz").notes == ("only opt/target/ was read; the file also holds opt/state.",)
+
+
+def test_a_head_of_zeros_is_said_and_does_not_fail(tmp_path, caplog) -> None:
+    values = arrays("vit_token")
+    np.savez(tmp_path / "x.npz", **values | {"head/kernel": np.zeros_like(values["head/kernel"])})
+    with caplog.at_level(logging.WARNING):
+        model = vitrail.load(tmp_path / "x.npz")
+    assert "the head is all zeros" in caplog.text
+    assert "the head is all zeros" in model.notes[0]
+    assert vitrail.load(tmp_path / "x.npz", num_classes=3).notes == (
+        "the head was reset to zero for 3 classes; the file has 10.",
+    )
 
 
 def test_bfloat16_is_read_where_numpy_sees_two_bytes_of_no_type(tmp_path) -> None:

@@ -4,7 +4,6 @@ import logging
 import re
 from pathlib import Path
 
-
 from vitrail.cli.main import main
 
 GUIDE = Path(__file__).parents[2] / "docs" / "checkpoints.md"

@@ -102,6 +102,10 @@ def test_the_image_processor_reads_our_preprocessing(tmp_path) -> None:
     assert written["size"] == {"height": 12, "width": 16}
     assert (written["resample"], written["image_mean"], written["image_std"]) == (3, [0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
     assert vitrail.load(tmp_path / "x").preprocessing == pixels
+    processor = transformers.ViTImageProcessorPil.from_pretrained(tmp_path / "x")
+    assert (processor.size["height"], processor.size["width"]) == (12, 16)
+    assert (tuple(processor.image_mean), tuple(processor.image_std)) == (pixels.mean, pixels.std)
+    assert (processor.resample, processor.rescale_factor) == (3, pytest.approx(1 / 255))
 
 
 def test_a_round_trip_through_transformers_keeps_every_bit(tmp_path) -> None:

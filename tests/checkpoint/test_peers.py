@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 import vitrail
 from tests.checkpoint.making import RECORDED, TIMM_BACKBONE, hybrid, made, recorded, same_weights
 from tests.tiny import close, vit_config
+from vitrail.checkpoint.infer import tell_heads
 
 SIZES = {"timm_bit": {"image_size": (40, 48)}}
 EXPECTED = {
@@ -157,3 +158,21 @@ def test_a_folder_for_timm_carries_heads_labels_and_pixels(tmp_path) -> None:
 def test_a_folder_for_timm_is_refused_where_its_list_has_no_such_model(config, tmp_path) -> None:
     with pytest.raises(vitrail.CheckpointError, match=r"write a \.safetensors file instead"):
         vitrail.save(made(config), tmp_path / "x", to="timm")
+
+
+@pytest.mark.parametrize(
+    ("dim", "depth", "mlp_dim", "heads"),
+    [(1280, 32, 5120, 16), (192, 12, 768, 3), (1408, 40, 6144, 16), (128, 2, 256, 2)],
+)
+def test_heads_of_published_sizes_are_known_and_of_others_assumed(dim, depth, mlp_dim, heads) -> None:
+    told, notes = tell_heads(dim, depth, mlp_dim, {}, "x")
+    assert told == heads
+    assert f"{heads} " in notes[0]
+
+
+def test_what_was_assumed_of_the_heads_is_said(tmp_path) -> None:
+    model = made(vit_config(dim=128, num_heads=2, image_size=(16, 16), gelu="erf"))
+    path = vitrail.save(model, tmp_path / "x.safetensors", to="timm")
+    save_file(load_file(path), path)
+    assert "2 of 64 dimensions each were assumed" in vitrail.load(path).notes[0]
+    assert vitrail.load(path, num_heads=2).notes == ()

@@ -21,6 +21,7 @@ from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import Model, as_size, build
 from vitrail.model.init import fill_fixed_tables
 
+ZERO_HEAD = "the head is all zeros, so every class gets the same score: the model is there to be fine-tuned."
 _log = logging.getLogger("vitrail")
 
 
@@ -39,6 +40,8 @@ def load(
     model has `labels`, `preprocessing`, `provenance`, `digest` and `notes`.
     """
     contents = read(path, pickle=pickle, **overrides)
+    if contents.format != "vitrail" and has_zero_head(contents):
+        contents = contents.noting(ZERO_HEAD)
     for note in contents.notes:
         _log.warning("%s: %s", path, note)
     return assemble(contents, device=device)
@@ -93,6 +96,14 @@ def assemble(contents: Contents, *, device: str | torch.device = "cpu") -> Model
     for name in ("labels", "preprocessing", "provenance", "digest", "notes"):
         setattr(model, name, getattr(contents, name))
     return model.to(device).eval()
+
+
+def has_zero_head(contents: Contents) -> bool:
+    """Tell whether the file itself has a head of zeros, as the first ImageNet-21k files do."""
+    heads = [name for name in ("head.linear.weight", "linear.weight") if name in contents.tensors]
+    return any(not contents.tensors[name].any() for name in heads) and not any(
+        "reset to zero" in note for note in contents.notes
+    )
 
 
 def describe_model(

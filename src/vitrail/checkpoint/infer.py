@@ -7,6 +7,7 @@ from typing import Any
 
 from vitrail.base.errors import CheckpointError
 from vitrail.model.patches import Size
+from vitrail.model.variants import SIZES
 
 Hints = Mapping[str, Any]
 """Fields of the config that the caller gave."""
@@ -26,12 +27,20 @@ def tell_stages(names: Iterable[str], pattern: str) -> tuple[int, ...]:
     return tuple(sum(stage == one for one, _ in found) for stage in stages)
 
 
-def tell_heads(dim: int, hints: Hints, origin: str) -> int:
-    """Return the number of heads where no tensor shows it: what was given, else 64 dimensions for each."""
+def tell_heads(dim: int, depth: int, mlp_dim: int, hints: Hints, origin: str) -> tuple[int, tuple[str, ...]]:
+    """Return the number of heads where no tensor shows it, and what to say about it.
+
+    What the caller knows comes first, then the table of published sizes (H has 80 dimensions for each head), then
+    the usual 64 dimensions for each.
+    """
     if "num_heads" in hints:
-        return int(hints["num_heads"])
+        return int(hints["num_heads"]), ()
+    for name, size in SIZES.items():
+        if (size.dim, size.depth, size.mlp_dim) == (dim, depth, mlp_dim):
+            return size.num_heads, (f"the file does not say its number of heads; {size.num_heads} as in ViT-{name}.",)
     if dim % 64 == 0:
-        return dim // 64
+        note = f"the file does not say its number of heads; {dim // 64} of 64 dimensions each were assumed: "
+        return dim // 64, (note + "give num_heads if that is wrong.",)
     raise CheckpointError(
         f"{origin} does not say how many attention heads it has, and {dim} is not a multiple of the usual 64; "
         "give num_heads."

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from vitrail.checkpoint.contents import Contents
+from vitrail.checkpoint.files import ZERO_HEAD, has_zero_head
 from vitrail.checkpoint.store import describe
 from vitrail.cli.model_file import FileFlags, open_file, parameters
 from vitrail.cli.report import Switch, flag, print_json, print_table
@@ -37,7 +37,7 @@ def run(arguments: Arguments) -> None:
         "types": sorted({str(spec.dtype).removeprefix("torch.") for spec in contents.tensors.specs.values()}),
         **describe(contents),
         "digest": contents.digest,
-        "notes": [*contents.notes, *_warnings(contents)],
+        "notes": [*contents.notes, *([ZERO_HEAD] if has_zero_head(contents) else [])],
     }
     if arguments.json:
         print_json(report)
@@ -51,14 +51,6 @@ def run(arguments: Arguments) -> None:
         rows += [(f"{part}.{name}", _text(value)) for name, value in (report[part] or {}).items()]
     rows += [("labels", _shortened(contents.labels)), ("sha256", contents.digest or "none in this format")]
     print_table(arguments.file, ("", "value"), rows, notes=[f"note: {note}" for note in report["notes"]])
-
-
-def _warnings(contents: Contents) -> list[str]:
-    """Say what looks like a broken file and is none."""
-    heads = [name for name in ("head.linear.weight", "linear.weight") if name in contents.tensors]
-    if any(not contents.tensors[name].any() for name in heads):
-        return ["the head is all zeros, so every class gets the same score: the model is there to be fine-tuned."]
-    return []
 
 
 def _text(value: Any) -> str:

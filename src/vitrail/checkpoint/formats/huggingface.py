@@ -54,7 +54,7 @@ def read(
     _check_settings(settings, source.origin)
     prefix = "vit." if any(name.startswith("vit.") for name in source) else ""
     in_memory = any(name.startswith(f"{prefix}layers.") for name in source)
-    config = _infer(source, prefix, hints, settings or {}, in_memory=in_memory)
+    config, notes = _infer(source, prefix, hints, settings or {}, in_memory=in_memory)
     table = layout(config, prefix=prefix, in_memory=in_memory)
     tensors = read_layout(table, source, config, "the Hugging Face ViT that it tells of")
     return Contents(
@@ -63,6 +63,7 @@ def read(
         tensors=tensors,
         labels=_labels(settings or {}, config.num_classes),
         preprocessing=_preprocessing(pixels or {}, config),
+        notes=notes,
     )
 
 
@@ -136,8 +137,10 @@ def _check_settings(settings: dict[str, Any] | None, origin: str) -> None:
         )
 
 
-def _infer(source: TensorSource, prefix: str, hints: Hints, settings: dict[str, Any], *, in_memory: bool) -> ViTConfig:
-    """Tell sizes from the tensors, and what they do not show from `config.json`."""
+def _infer(
+    source: TensorSource, prefix: str, hints: Hints, settings: dict[str, Any], *, in_memory: bool
+) -> tuple[ViTConfig, tuple[str, ...]]:
+    """Tell sizes from the tensors, what they do not show from `config.json`, and what was assumed."""
     dim, channels, height, width = source.shape(f"{prefix}embeddings.patch_embeddings.projection.weight", 4)
     count = source.shape(f"{prefix}embeddings.position_embeddings", 3)[1]
     known: dict[str, Any] = {}
@@ -148,13 +151,16 @@ def _infer(source: TensorSource, prefix: str, hints: Hints, settings: dict[str, 
     if len(sides) == 2 and all(type(side) is int and side > 0 for side in sides):
         known["image_size"] = tuple(sides)
     image_size, _ = tell_grid(count, (height, width), class_token=True, hints=dict(hints) | known, origin=source.origin)
+    depth = count_blocks(source, rf"{prefix}(?:layers|encoder\.layer)\.(\d+)\.")
     mlp = (_IN_MEMORY if in_memory else _ON_DISK)["mlp.hidden"]
+    mlp_dim = source.shape(f"{_block(prefix, 0, in_memory=in_memory)}.{mlp}.weight", 2)[0]
+    heads, notes = tell_heads(dim, depth, mlp_dim, dict(hints) | known, source.origin)
     pooler = f"{prefix}pooler.dense.weight"
-    return ViTConfig(
+    config = ViTConfig(
         dim=dim,
-        depth=count_blocks(source, rf"{prefix}(?:layers|encoder\.layer)\.(\d+)\."),
-        num_heads=tell_heads(dim, dict(hints) | known, source.origin),
-        mlp_dim=source.shape(f"{_block(prefix, 0, in_memory=in_memory)}.{mlp}.weight", 2)[0],
+        depth=depth,
+        num_heads=heads,
+        mlp_dim=mlp_dim,
         patch_size=(height, width),
         image_size=image_size,
         channels=channels,
@@ -166,6 +172,7 @@ def _infer(source: TensorSource, prefix: str, hints: Hints, settings: dict[str, 
         dropout=setting(settings, "hidden_dropout_prob", float, 0.0),
         attention_dropout=setting(settings, "attention_probs_dropout_prob", float, 0.0),
     )
+    return config, notes
 
 
 def _settings(contents: Contents, config: ViTConfig) -> dict[str, Any]:

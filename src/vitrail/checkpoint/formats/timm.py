@@ -67,7 +67,7 @@ def read(source: TensorSource, hints: Hints, settings: dict[str, Any] | None = N
     settings = settings or {}
     arguments = setting(settings, "model_args", dict, {})
     known = {"num_heads": setting(arguments, "num_heads", int, 0)} if "num_heads" in arguments else {}
-    config, class_entry = _infer(source, dict(hints) | known, arguments)
+    config, class_entry, notes = _infer(source, dict(hints) | known, arguments)
     tensors = read_layout(layout(config, class_entry=class_entry), source, config, "the timm model that it tells of")
     return Contents(
         format="timm",
@@ -75,6 +75,7 @@ def read(source: TensorSource, hints: Hints, settings: dict[str, Any] | None = N
         tensors=tensors,
         labels=read_labels(settings.get("label_names"), config.num_classes),
         preprocessing=read_preprocessing(settings, config.image_size, config.channels),
+        notes=notes,
     )
 
 
@@ -148,8 +149,8 @@ def _backbone(blocks: tuple[int, ...]) -> Layout:
     return table
 
 
-def _infer(source: TensorSource, hints: Hints, arguments: dict[str, Any]) -> tuple[ViTConfig, bool]:
-    """Tell every size from the tensors, and whether the class token has a position."""
+def _infer(source: TensorSource, hints: Hints, arguments: dict[str, Any]) -> tuple[ViTConfig, bool, tuple[str, ...]]:
+    """Tell every size from the tensors, whether the class token has a position, and what was assumed."""
     dim, inputs, height, width = source.shape("patch_embed.proj.weight", 4)
     backbone, channels = _infer_backbone(source, inputs)
     stride = backbone.stride if backbone else 1
@@ -167,11 +168,14 @@ def _infer(source: TensorSource, hints: Hints, arguments: dict[str, Any]) -> tup
             hints=hints,
             origin=source.origin,
         )
+    depth = count_blocks(source, r"blocks\.(\d+)\.")
+    mlp_dim = source.shape("blocks.0.mlp.fc1.weight", 2)[0]
+    heads, notes = tell_heads(dim, depth, mlp_dim, hints, source.origin)
     config = ViTConfig(
         dim=dim,
-        depth=count_blocks(source, r"blocks\.(\d+)\."),
-        num_heads=tell_heads(dim, hints, source.origin),
-        mlp_dim=source.shape("blocks.0.mlp.fc1.weight", 2)[0],
+        depth=depth,
+        num_heads=heads,
+        mlp_dim=mlp_dim,
         patch_size=(height, width),
         image_size=image_size,
         channels=channels,
@@ -185,7 +189,7 @@ def _infer(source: TensorSource, hints: Hints, arguments: dict[str, Any]) -> tup
         gelu="tanh" if arguments.get("act_layer") == "gelu_tanh" else "erf",
         norm_eps=1e-6,
     )
-    return config, class_entry
+    return config, class_entry, notes
 
 
 def _infer_backbone(source: TensorSource, inputs: int) -> tuple[BackboneConfig | None, int]:

@@ -39,12 +39,15 @@ def read(source: TensorSource, hints: Hints) -> Contents:
         hints=hints,
         origin=source.origin,
     )
+    depth = count_blocks(source, r"encoder\.layers\.encoder_layer_(\d+)\.")
+    mlp_dim = source.shape(f"encoder.layers.encoder_layer_0.{mlp[0]}.weight", 2)[0]
+    heads, notes = tell_heads(dim, depth, mlp_dim, hints, source.origin)
     representation = "heads.pre_logits.weight"
     config = ViTConfig(
         dim=dim,
-        depth=count_blocks(source, r"encoder\.layers\.encoder_layer_(\d+)\."),
-        num_heads=tell_heads(dim, hints, source.origin),
-        mlp_dim=source.shape(f"encoder.layers.encoder_layer_0.{mlp[0]}.weight", 2)[0],
+        depth=depth,
+        num_heads=heads,
+        mlp_dim=mlp_dim,
         patch_size=(height, width),
         image_size=image_size,
         channels=channels,
@@ -56,7 +59,7 @@ def read(source: TensorSource, hints: Hints) -> Contents:
     )
     tensors = read_layout(layout(config, mlp), source, config, "the torchvision model that its tensors tell of")
     pixels = preset("torchvision", image_size=image_size, channels=channels)
-    return Contents(format="torchvision", config=config, tensors=tensors, preprocessing=pixels)
+    return Contents(format="torchvision", config=config, tensors=tensors, preprocessing=pixels, notes=notes)
 
 
 def write(contents: Contents, path: Path, *, lossy: bool = False) -> Contents:
