@@ -2,6 +2,7 @@
 
     VitrailError            a sentence for a person: what was given, what was needed, what to do
     |-- ConfigError         settings that no model or run can have
+    |   `-- GridError       patches that do not divide the image
     |-- InputError          images, tensors or files that do not fit the model
     |   `-- CheckpointError a file of weights that is damaged, unknown, or does not fit
     `-- MissingExtraError   an optional dependency that is not installed
@@ -19,6 +20,10 @@ class VitrailError(Exception):
 
 class ConfigError(VitrailError):
     """Settings that contradict each other or the paper's equations."""
+
+
+class GridError(ConfigError):
+    """Patches that do not divide the image, or the feature map of a hybrid."""
 
 
 class InputError(VitrailError):

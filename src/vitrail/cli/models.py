@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from vitrail.base.errors import ConfigError
+from vitrail.base.errors import GridError
 from vitrail.cli.report import ImageSize, Switch, flag, parse_size, print_json, print_table
 from vitrail.model.build import configure
 from vitrail.model.cost import cost
@@ -40,14 +40,14 @@ def run(arguments: Arguments) -> None:
     for name in arguments.names or NAMES:
         try:
             config = configure(name, image_size=size, num_classes=arguments.num_classes, channels=arguments.channels)
-        except ConfigError:
+        except GridError:
             if arguments.names:
                 raise
             misfits.append(name)
             continue
         rows.append({"name": name} | dataclasses.asdict(cost(config)))
     if not rows:
-        raise ConfigError(f"no model has patches that divide {size[0]}x{size[1]} pixels; choose another image size.")
+        raise GridError(f"no model has patches that divide {size[0]}x{size[1]} pixels; choose another image size.")
     if arguments.json:
         print_json({"image_size": size, "num_classes": arguments.num_classes, "models": rows, "misfits": misfits})
         return

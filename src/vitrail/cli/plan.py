@@ -8,6 +8,7 @@ Example: vitrail plan H/14 --preset jft300m
 """
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
@@ -67,17 +68,21 @@ class Arguments:
 
 def run(arguments: Arguments) -> None:
     """Plan and print, beside the paper's figures where it has some."""
-    settings = _preset_settings(arguments)
+    finetuning = arguments.preset in paper.FINETUNING_STEPS
+    default_size = str(paper.FINETUNING_SIZE if finetuning else 224)
+    config = configure(
+        arguments.model,
+        image_size=parse_size(arguments.image_size or default_size),
+        num_classes=arguments.num_classes,
+    )
     given = {
-        "image_size": arguments.image_size and parse_size(arguments.image_size),
         "images": arguments.images,
         "epochs": arguments.epochs,
         "batch": arguments.batch,
         "optimizer": arguments.optimizer,
     }
-    settings |= {name: value for name, value in given.items() if value is not None}
+    settings = _preset_settings(arguments) | {name: value for name, value in given.items() if value is not None}
     _check(arguments, settings)
-    config = configure(arguments.model, image_size=settings.pop("image_size"), num_classes=arguments.num_classes)
     planned = plan(
         config,
         **settings,
@@ -87,7 +92,7 @@ def run(arguments: Arguments) -> None:
         memory=arguments.memory * 2**30,
         precision=arguments.precision,
     )
-    published = _published(arguments, planned, settings["images"])
+    published = _published(arguments, planned)
     if arguments.json:
         print_json({"model": arguments.model} | dataclasses.asdict(planned) | {"paper": published})
         return
@@ -95,24 +100,20 @@ def run(arguments: Arguments) -> None:
 
 
 def _preset_settings(arguments: Arguments) -> dict[str, Any]:
-    settings: dict[str, Any] = {"image_size": (224, 224), "batch": paper.PRETRAINING_BATCH, "optimizer": "adam"}
+    """Return the preset's run, or 300 epochs of ImageNet-1k."""
     if arguments.preset in paper.FINETUNING_STEPS:
-        size = paper.FINETUNING_SIZE
         images = paper.FINETUNING_STEPS[arguments.preset] * paper.FINETUNING_BATCH
-        return {
-            "image_size": (size, size),
-            "batch": paper.FINETUNING_BATCH,
-            "optimizer": "sgd",
-            "images": images,
-            "epochs": 1,
-        }
+        return {"images": images, "epochs": 1.0, "batch": paper.FINETUNING_BATCH, "optimizer": "sgd"}
     data = arguments.preset or "imagenet1k"
-    settings["images"] = paper.DATASETS[data].images
-    if arguments.preset is None:
-        settings["epochs"] = 300
-    elif arguments.epochs is None:
-        settings["epochs"] = paper.pretraining_epochs(_short(arguments.model), data)
-    return settings
+    epochs = 300.0
+    if arguments.preset is not None and arguments.epochs is None:
+        epochs = float(paper.pretraining_epochs(_short(arguments.model), data))
+    return {
+        "images": paper.DATASETS[data].images,
+        "epochs": epochs,
+        "batch": paper.PRETRAINING_BATCH,
+        "optimizer": "adam",
+    }
 
 
 def _short(model: str) -> str:
@@ -128,16 +129,16 @@ def _check(arguments: Arguments, settings: dict[str, Any]) -> None:
         "memory": arguments.memory,
     }
     for name, value in positive.items():
-        if not value > 0:
-            raise ConfigError(f"--{name.replace('_', '-')} is {value}, but must be above 0.")
+        if not 0 < value < math.inf:
+            raise ConfigError(f"--{name.replace('_', '-')} is {value}, but must be above 0 and finite.")
     if not 0 < arguments.utilisation <= 1:
         raise ConfigError(f"--utilisation is {arguments.utilisation}, but must be above 0 and at most 1.")
 
 
-def _published(arguments: Arguments, planned: Plan, images: int) -> dict[str, float]:
+def _published(arguments: Arguments, planned: Plan) -> dict[str, float]:
     """Return the paper's figures for this very run."""
     data = arguments.preset
-    if data not in paper.DATASETS or images != paper.DATASETS[data].images:
+    if data not in paper.DATASETS or planned.images != paper.DATASETS[data].images:
         return {}
     model = _short(arguments.model)
     found: dict[str, float] = {}

@@ -41,11 +41,12 @@ def print_json(value: Any) -> None:
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()
 ) -> None:
-    """Write a table to stdout: the first column to the left, numbers to the right."""
+    """Write a table to stdout: names and notes to the left, numbers to the right."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", header_style="bold", box=None)
     table.pad_edge = False
     for number, column in enumerate(columns):
-        table.add_column(escape(column), justify="left" if number == 0 else "right", no_wrap=True)
+        left = number == 0 or column == "note"
+        table.add_column(escape(column), justify="left" if left else "right", no_wrap=True)
     for row in rows:
         table.add_row(*map(escape, row))
     wide = None if sys.stdout.isatty() else 200  # a pipe has no edge to wrap at

@@ -29,8 +29,8 @@ def relative_bias(queries: Queries, table: Float[Tensor, "offset dim"], keys: in
     the first tokens of the sequence, all of them or fewer.
     """
     num_heads, num_queries, head_dim = queries.shape[1:]
-    offset_keys = table.unflatten(1, (num_heads, head_dim)).transpose(0, 1)
-    scores = queries @ offset_keys.mT * head_dim**-0.5  # batch head query offset
+    offset_keys = table.unflatten(1, (num_heads, head_dim))
+    scores = torch.einsum("bhqd,ohd->bhqo", queries * head_dim**-0.5, offset_keys)
     positions = torch.arange(keys, device=queries.device)
     index = positions[:num_queries, None] - positions + len(table) // 2  # query key
     return scores.gather(3, index.expand(*scores.shape[:2], -1, -1))

@@ -48,7 +48,7 @@ def as_size(size: int | Size) -> Size:
     """Read one number as a square."""
     if isinstance(size, int):
         return size, size
-    if len(size) != 2:
+    if not isinstance(size, tuple | list) or len(size) != 2:
         raise ConfigError(f"a size is {size!r}, but must be one number for a square, or (height, width).")
     return size[0], size[1]
 

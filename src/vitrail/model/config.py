@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.base.errors import ConfigError, GridError, did_you_mean
 from vitrail.model.convolution import Standardisation
 from vitrail.model.gelu import Gelu
 from vitrail.model.patches import Size, patch_grid, size_text
@@ -157,8 +157,8 @@ class ViTConfig:
         feature_size = self.backbone.feature_size(self.image_size)
         try:
             return patch_grid(feature_size, self.patch_size)
-        except ConfigError:
-            raise ConfigError(
+        except GridError:
+            raise GridError(
                 f"an image of {size_text(self.image_size)} gives a feature map of {size_text(feature_size)}, which "
                 f"patches of {size_text(self.patch_size)} cells do not divide; choose an image size that is a "
                 f"multiple of {size_text(tuple(side * self.backbone.stride for side in self.patch_size))}."
@@ -201,7 +201,7 @@ def check_size(name: str, size: Size) -> None:
 def check_probability(**values: float) -> None:
     """Refuse anything outside [0, 1)."""
     for name, value in values.items():
-        if not 0 <= value < 1:
+        if not isinstance(value, int | float) or not 0 <= value < 1:
             raise ConfigError(f"{name} is {value!r}, but must be a probability from 0 to below 1.")
 
 

@@ -59,7 +59,8 @@ def _sum(units: list[_Unit]) -> dict[str, int]:
 def _embedding(config: ViTConfig) -> _Unit:
     channels = config.channels if config.backbone is None else config.backbone.channels
     pixels = math.prod(config.grid) * math.prod(config.patch_size) * channels
-    return _Unit(macs=pixels * config.dim, kept=pixels, entry=pixels)
+    mask = config.num_tokens * config.dim if config.dropout else 0
+    return _Unit(macs=pixels * config.dim, kept=pixels + mask, entry=pixels)
 
 
 def _encoder_blocks(config: ViTConfig) -> Iterator[_Unit]:
@@ -70,11 +71,16 @@ def _encoder_blocks(config: ViTConfig) -> Iterator[_Unit]:
     # one sum for each query; the MLP's hidden layer before and after GELU; mean and deviation of each norm.
     kept = 8 * wide + 2 * hidden + tokens * heads + 4 * tokens
     first_only = 2 * wide + 2 * heads * tokens + 2 * heads * dim
+    if config.positions == "relative" or config.attention_dropout:  # torch's fused kernel takes neither: A is kept
+        kept += heads * tokens * tokens - heads * tokens
+    if config.attention_dropout:
+        kept += 2 * heads * tokens * tokens
+        first_only += 2 * heads * tokens
     if config.positions == "relative":
         offsets = 2 * tokens - 1
         macs += wide * offsets
-        kept += 2 * heads * tokens * tokens + wide  # torch's fused kernel does not take such a bias: A is kept
-        first_only += heads * tokens
+        kept += heads * tokens * offsets + wide
+        first_only += heads * offsets + dim
     if config.dropout:
         kept += 2 * wide + hidden
     for layer in range(config.depth):
@@ -97,54 +103,85 @@ def _conv_macs(inputs: int, outputs: int, kernel: int, cells: int) -> int:
     return inputs * outputs * kernel * kernel * cells
 
 
-def _bottleneck(inputs: int, width: int, before: int, after: int, *, shortcut: bool, kept: int) -> _Unit:
-    """Count one unit with `before` cells at its input and `after` at its output."""
-    outputs = 4 * width
-    macs = _conv_macs(inputs, width, 1, before) + _conv_macs(width, width, 3, after)
-    macs += _conv_macs(width, outputs, 1, after)
-    if shortcut:
-        macs += _conv_macs(inputs, outputs, 1, after)
-    return _Unit(macs=macs, kept=kept, entry=inputs * before)
+@dataclass(frozen=True, kw_only=True)
+class _Shape:
+    """The sizes of one unit of a ResNet."""
+
+    inputs: int
+    width: int
+    before: Size
+    after: Size
+    shortcut: bool
 
 
-def _stages(blocks: tuple[int, ...], width: int, size: Size) -> Iterator[tuple[int, int, int, int, bool]]:
-    """Yield (inputs, width, cells before, cells after, has a shortcut) of every unit, from the root's output size."""
+def _bottleneck(shape: _Shape, *, kept: int) -> _Unit:
+    before, after, outputs = math.prod(shape.before), math.prod(shape.after), 4 * shape.width
+    macs = _conv_macs(shape.inputs, shape.width, 1, before) + _conv_macs(shape.width, shape.width, 3, after)
+    macs += _conv_macs(shape.width, outputs, 1, after)
+    if shape.shortcut:
+        macs += _conv_macs(shape.inputs, outputs, 1, after)
+    return _Unit(macs=macs, kept=kept, entry=shape.inputs * before)
+
+
+def _stages(blocks: tuple[int, ...], width: int, size: Size) -> Iterator[_Shape]:
+    """Yield every unit, from the size of the root's output."""
     inputs = width
     for stage, units in enumerate(blocks):
         for unit in range(units):
-            before = math.prod(size)
-            if stage > 0 and unit == 0:
-                size = (-(-size[0] // 2), -(-size[1] // 2))
-            yield inputs, width * 2**stage, before, math.prod(size), unit == 0
-            inputs = 4 * width * 2**stage
+            after = _halved(size) if stage > 0 and unit == 0 else size
+            yield _Shape(inputs=inputs, width=width * 2**stage, before=size, after=after, shortcut=unit == 0)
+            inputs, size = 4 * width * 2**stage, after
 
 
-def _root(width: int, channels: int, image_size: Size, *, normed: bool) -> tuple[_Unit, Size]:
-    half = (-(-image_size[0] // 2), -(-image_size[1] // 2))
-    quarter = (-(-half[0] // 2), -(-half[1] // 2))
-    cells = math.prod(half)
-    pooled = 2 * width * math.prod(quarter)  # the 64-bit place of each maximum
-    padded = width * (half[0] + 2) * (half[1] + 2)
-    kept = math.prod(image_size) * channels + padded + pooled + (2 * width * cells if normed else 0)
-    return _Unit(macs=_conv_macs(channels, width, 7, cells), kept=kept, entry=math.prod(image_size) * channels), quarter
+def _halved(size: Size) -> Size:
+    return -(-size[0] // 2), -(-size[1] // 2)
+
+
+def _padded(size: Size, kernel: int) -> tuple[int, bool]:
+    """Count the cells of a map after SAME padding for stride 2, and tell whether that makes a copy."""
+    totals = [max((-(-side // 2) - 1) * 2 + kernel - side, 0) for side in size]
+    return (size[0] + totals[0]) * (size[1] + totals[1]), any(total % 2 for total in totals)
+
+
+def _root(width: int, channels: int, image_size: Size, *, same: bool) -> tuple[_Unit, Size]:
+    """Count a root: a hybrid's pads SAME and has a norm and a ReLU, BiT's pads alike on all sides and has neither."""
+    half = _halved(image_size)
+    quarter = _halved(half)
+    image = _padded(image_size, 7)[0] if same and _padded(image_size, 7)[1] else math.prod(image_size)
+    pool_input = _padded(half, 3)[0] if same else (half[0] + 2) * (half[1] + 2)
+    places = 2 * width * math.prod(quarter)  # a 64-bit index for each maximum
+    kept = channels * image + width * pool_input + places + (2 * width * math.prod(half) if same else 0)
+    macs = _conv_macs(channels, width, 7, math.prod(half))
+    return _Unit(macs=macs, kept=kept, entry=math.prod(image_size) * channels), quarter
 
 
 def _backbone_units(config: BackboneConfig, channels: int, image_size: Size) -> Iterator[_Unit]:
-    root, size = _root(config.width, channels, image_size, normed=True)
+    root, size = _root(config.width, channels, image_size, same=True)
     yield root
-    for inputs, width, before, after, shortcut in _stages(config.blocks, config.width, size):
-        # The input (a ReLU's output), two norms with their ReLUs, the third norm, and the shortcut's.
-        kept = inputs * before + 2 * width * before + 2 * width * after + 4 * width * after * (2 if shortcut else 1)
-        yield _bottleneck(inputs, width, before, after, shortcut=shortcut, kept=kept)
+    for shape in _stages(config.blocks, config.width, size):
+        before, after = math.prod(shape.before), math.prod(shape.after)
+        # The input, two norms with their ReLUs, the third norm, and the shortcut's.
+        kept = shape.inputs * before + 2 * shape.width * (before + after) + 4 * shape.width * after
+        if shape.shortcut:
+            kept += 4 * shape.width * after
+        padded, copied = _padded(shape.before, 3)
+        if shape.before != shape.after and copied:
+            kept += shape.width * padded
+        size = shape.after
+        yield _bottleneck(shape, kept=kept)
+    if config.blocks:  # the last ReLU's output, of which patches are a copy
+        yield _Unit(macs=0, kept=config.channels * math.prod(size), entry=0)
 
 
 def _resnet_units(config: ResNetConfig) -> Iterator[_Unit]:
-    root, size = _root(config.width, config.channels, config.image_size, normed=False)
+    root, size = _root(config.width, config.channels, config.image_size, same=False)
     yield root
-    after = math.prod(size)
-    for inputs, width, before, after, shortcut in _stages(config.blocks, config.width, size):
-        kept = 2 * inputs * before + 2 * width * before + 2 * width * after  # three norms with their ReLUs
-        yield _bottleneck(inputs, width, before, after, shortcut=shortcut, kept=kept)
+    for shape in _stages(config.blocks, config.width, size):
+        before, after = math.prod(shape.before), math.prod(shape.after)
+        kept = 2 * shape.inputs * before + 2 * shape.width * (before + after)  # three norms with their ReLUs
+        size = shape.after
+        yield _bottleneck(shape, kept=kept)
+    cells = math.prod(size)
     yield _Unit(
-        macs=config.features * config.num_classes, kept=(2 * after + 1) * config.features, entry=config.features * after
+        macs=config.features * config.num_classes, kept=(2 * cells + 1) * config.features, entry=config.features * cells
     )

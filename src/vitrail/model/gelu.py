@@ -33,11 +33,16 @@ def gelu(x: Tensor, kind: Gelu) -> Tensor:
 class _SigmoidGelu(torch.autograd.Function):
     """The sigmoid form with one buffer; its gradient is torch's own kernel, so that only x is kept."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
+    def forward(x: Tensor) -> Tensor:
         slope = torch.addcmul(x.new_tensor(_LINEAR), x, x, value=_CUBIC)
         return slope.mul_(x).sigmoid_().mul_(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:  # noqa: ARG004  (torch's signature)
+        ctx.save_for_backward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:

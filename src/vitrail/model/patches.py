@@ -3,7 +3,7 @@
 from jaxtyping import Float
 from torch import Tensor
 
-from vitrail.base.errors import ConfigError
+from vitrail.base.errors import GridError
 from vitrail.base.shapes import Images, PatchPixels
 
 Size = tuple[int, int]
@@ -15,7 +15,7 @@ def patch_grid(image_size: Size, patch_size: Size) -> Size:
     (height, width), (patch_height, patch_width) = image_size, patch_size
     if height % patch_height or width % patch_width:
         fit = tuple(max(side // patch, 1) * patch for side, patch in zip(image_size, patch_size, strict=True))
-        raise ConfigError(
+        raise GridError(
             f"patch size {size_text(patch_size)} does not divide the image size {size_text(image_size)}; "
             f"resize to {size_text(fit)} or choose a patch size that divides both sides."
         )

@@ -79,7 +79,7 @@ def check_images(images: Images, channels: int, image_size: Size | None) -> None
         )
     if images.shape[1] != channels:
         raise InputError(
-            f"images of the shape {tuple(images.shape)} have {images.shape[1]} channels, but the model needs {channels}; "
+            f"images of the shape {tuple(images.shape)} have {images.shape[1]} channels, but {channels} are needed; "
             f"pass (batch, {channels}, height, width), or create the model with channels={images.shape[1]}."
         )
     given = (images.shape[2], images.shape[3])

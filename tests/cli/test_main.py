@@ -1,0 +1,106 @@
+import subprocess
+import sys
+
+import pytest
+
+import vitrail
+from vitrail.cli import main as cli
+from vitrail.cli.main import VERBS, main
+
+pytestmark = pytest.mark.usefixtures("unchecked")  # no tensors here, and the checks refuse 7 where 7.0 is meant
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "vitrail", *words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
+def test_help_lists_every_command(words, capsys) -> None:
+    assert main(words) == 0
+    output = capsys.readouterr()
+    assert output.err == ""
+    for verb, summary in VERBS.items():
+        assert verb in output.out
+        assert summary in output.out
+    for flag in ("--help", "--version", "--debug"):
+        assert flag in output.out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_command_has_its_own_help(verb, capsys) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([verb, "--help"])
+    assert stop.value.code in (0, None)
+    assert "--json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["['--help']", "['--version']", "['nonsense']"])
+def test_help_does_not_import_torch(words) -> None:
+    code = (
+        f"import sys; from vitrail.cli.main import main; main({words}); print([m for m in sys.modules if m == 'torch'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_module_runs_as_a_command() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, f"vitrail {vitrail.__version__}", "")
+
+
+def test_a_refusal_is_one_sentence_on_stderr_and_exit_code_2() -> None:
+    done = run("models", "B16")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stderr.startswith("vitrail: there is no model 'B16'")
+    assert "Did you mean B/16" in done.stderr
+
+
+def test_debug_shows_the_traceback_and_the_sentence() -> None:
+    done = run("models", "B16", "--debug")
+    assert done.returncode == 2
+    assert "Traceback (most recent call last)" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("vitrail: there is no model 'B16'")
+
+
+def test_an_unknown_command_is_refused_with_the_nearest(capsys) -> None:
+    assert main(["model"]) == 2
+    error = capsys.readouterr().err
+    assert error == "vitrail: there is no command 'model'; `vitrail --help` lists them. Did you mean models?\n"
+
+
+@pytest.mark.parametrize(("flags", "traceback"), [([], False), (["--debug"], True)])
+def test_a_failure_of_our_own_is_one_line_and_exit_code_1(flags, traceback, monkeypatch, capsys) -> None:
+    def fail(*_):
+        raise ZeroDivisionError("nothing to share")
+
+    monkeypatch.setattr(cli, "_dispatch", fail)
+    assert main(["models", *flags]) == 1
+    error = capsys.readouterr().err
+    assert ("Traceback" in error) is traceback
+    assert error.splitlines()[-1].startswith("vitrail: ZeroDivisionError: nothing to share")
+
+
+def test_ctrl_c_is_exit_code_130(monkeypatch, capsys) -> None:
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_dispatch", stop)
+    assert main(["models"]) == 130
+    assert capsys.readouterr().err == "vitrail: stopped by Ctrl-C.\n"
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -m vitrail models --json | head -n 1"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
+
+
+@pytest.mark.parametrize("words", [["models", "--bogus"], ["plan"], ["plan", "B/16", "--batch", "many"]])
+def test_wrong_usage_is_one_line_and_exit_code_2(words, capsys) -> None:
+    assert main(words) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert len(output.err.strip().splitlines()) == 1
+    assert output.err.startswith("vitrail: ")

@@ -1,0 +1,41 @@
+"""Every command and every line of Python that the README and the guides print must run."""
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from vitrail.cli.main import main
+
+ROOT = Path(__file__).parent.parent
+STORIES = {"checkpoints.md"}  # whose examples follow from each other; tests/checkpoint/test_guide.py runs them in order
+PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in STORIES)]
+COMMANDS = [command for page in PAGES for command in re.findall(r"^\$ vitrail (.+)$", page.read_text(), re.M)]
+PROGRAMS = [
+    program for page in PAGES for program in re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+]
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_documented_command_runs_and_prints_what_the_page_shows(command: str) -> None:
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        assert main(shlex.split(command)) == 0
+    page = next(page for page in PAGES if f"$ vitrail {command}\n" in page.read_text())
+    block = page.read_text().split(f"$ vitrail {command}\n")[1].split("```")[0]
+    printed = [line.rstrip() for line in shown.getvalue().splitlines()]
+    assert block.rstrip("\n").splitlines() == printed
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_documented_program_runs(program: str) -> None:
+    exec(compile(program, "documented", "exec"), {})  # noqa: S102
+
+
+def test_there_is_something_documented() -> None:
+    assert len(COMMANDS) >= 2
+    assert PROGRAMS
