@@ -9,6 +9,7 @@ import vitrail
 from tests.checkpoint.making import made, same_weights
 from tests.tiny import close, images_for, vit_config
 from vitrail import CheckpointError
+from vitrail.checkpoint.files import assemble, read
 
 transformers = pytest.importorskip("transformers")
 
@@ -154,3 +155,14 @@ def test_a_processor_that_does_not_normalise_leaves_pixels_from_0_to_1(tmp_path)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"do_normalize": False}))
     pixels = vitrail.load(tmp_path / "x").preprocessing
     assert (pixels.mean, pixels.std) == ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+
+
+def test_memory_that_was_given_back_is_read_again(tmp_path) -> None:
+    """q, k and v of several pages each are stacked into a copy, and their own pages dropped."""
+    model = made(vit_config(dim=128, num_heads=2))
+    vitrail.save(model, tmp_path / "x", to="huggingface")
+    contents = read(tmp_path / "x")
+    name = "encoder.blocks.1.attention.qkv.weight"
+    for _ in range(2):
+        assert torch.equal(contents.tensors[name], model.state_dict()[name])
+    same_weights(model, assemble(contents))

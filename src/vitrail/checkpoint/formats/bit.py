@@ -8,7 +8,7 @@ from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.archive import write_archive
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.folder import setting, write_state
-from vitrail.checkpoint.formats.timm import read_labels, read_preprocessing
+from vitrail.checkpoint.formats.timm_settings import read_labels, read_preprocessing
 from vitrail.checkpoint.infer import Hints, tell_stages
 from vitrail.checkpoint.layout import (
     KERNEL_1X1_HWIO,

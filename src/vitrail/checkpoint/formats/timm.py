@@ -7,7 +7,8 @@ from vitrail.base.errors import CheckpointError
 from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.fold import fold_positions
-from vitrail.checkpoint.formats.folder import numbers, setting, write_json, write_state
+from vitrail.checkpoint.formats.folder import setting, write_json, write_state
+from vitrail.checkpoint.formats.timm_settings import how_to_build, read_labels, read_preprocessing, settings_of
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_heads, tell_stages
 from vitrail.checkpoint.layout import (
     BATCHED,
@@ -20,9 +21,7 @@ from vitrail.checkpoint.layout import (
     write_layout,
 )
 from vitrail.checkpoint.source import TensorSource
-from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.model.config import BackboneConfig, Pool, ViTConfig
-from vitrail.model.patches import Size
 
 ABILITIES = Abilities(
     library="timm",
@@ -88,7 +87,7 @@ def write(contents: Contents, path: Path, *, lossy: bool = False) -> Contents:
     state = write_layout(layout(config, class_entry=bool(config.class_token)), contents.tensors)
     if path.suffix == ".safetensors":
         write_state(state, path, contents)
-        return contents.noting(_how_to_build(config))
+        return contents.noting(how_to_build(config))
     if config.backbone is not None or config.norm_eps != 1e-6:
         has = "a backbone" if config.backbone else f"norm_eps={config.norm_eps}"
         raise CheckpointError(
@@ -97,7 +96,7 @@ def write(contents: Contents, path: Path, *, lossy: bool = False) -> Contents:
             "write a .safetensors file instead."
         )
     write_state(state, path / "model.safetensors", contents)
-    write_json(path / "config.json", _settings(contents, config))
+    write_json(path / "config.json", settings_of(contents, config))
     return contents
 
 
@@ -201,87 +200,3 @@ def _infer_backbone(source: TensorSource, inputs: int) -> tuple[BackboneConfig |
         source, rf"{BACKBONE}\.stages\.(\d+)\.blocks\.(\d+)\.".replace("patch_embed.", r"patch_embed\.")
     )
     return BackboneConfig(blocks=stages, width=width, **ABILITIES.backbone_numerics), channels
-
-
-def _arguments(config: ViTConfig) -> dict[str, Any]:
-    """Return the arguments of timm's constructor for a model."""
-    pools = {"class-token": "token", "mean": "avg", "attention": "map"}
-    return {
-        "img_size": list(config.image_size),
-        "patch_size": list(config.patch_size),
-        "in_chans": config.channels,
-        "num_classes": config.num_classes,
-        "global_pool": pools[config.pool],
-        "embed_dim": config.dim,
-        "depth": config.depth,
-        "num_heads": config.num_heads,
-        "mlp_ratio": _ratio(config.mlp_dim, config.dim),
-        "class_token": bool(config.class_token),
-        "pos_embed": "learn" if config.positions == "learned-1d" else "none",
-        "fc_norm": config.norm_pooled,
-        "act_layer": {"tanh": "gelu_tanh", "erf": "gelu"}[config.gelu],
-    }
-
-
-def _ratio(mlp_dim: int, dim: int) -> float:
-    """Return a ratio that timm, which rounds down, turns into the same hidden width."""
-    ratio = mlp_dim / dim
-    return ratio if int(dim * ratio) == mlp_dim else (mlp_dim + 0.5) / dim
-
-
-def _how_to_build(config: ViTConfig) -> str:
-    """Say which timm model the state dict belongs to."""
-    if config.backbone is not None:
-        return f"the state dict is for a timm hybrid with a backbone of {config.backbone.blocks} units."
-    arguments = [f"{name}={value!r}" for name, value in _arguments(config).items()]
-    if config.norm_eps != 1e-6:
-        arguments.append(f"norm_layer=functools.partial(torch.nn.LayerNorm, eps={config.norm_eps})")
-    return f"the state dict is for timm.models.VisionTransformer({', '.join(arguments)})."
-
-
-def _settings(contents: Contents, config: ViTConfig) -> dict[str, Any]:
-    """Write the `config.json` of a folder: a model of timm's list with every argument given."""
-    arguments = _arguments(config)
-    pixels = contents.preprocessing or preset("timm", image_size=config.image_size, channels=config.channels)
-    settings: dict[str, Any] = {
-        "architecture": "vit_base_patch16_224",
-        "num_classes": config.num_classes,
-        "num_features": config.dim,
-        "global_pool": arguments["global_pool"],
-        "model_args": {name: value for name, value in arguments.items() if name != "num_classes"},
-        "pretrained_cfg": {
-            "input_size": [config.channels, *config.image_size],
-            "interpolation": pixels.interpolation,
-            "crop_pct": pixels.crop_fraction,
-            "crop_mode": "center" if pixels.geometry == "crop" else "squash",
-            "mean": list(pixels.mean),
-            "std": list(pixels.std),
-            "num_classes": config.num_classes,
-            "first_conv": "patch_embed.proj",
-            "classifier": "head",
-        },
-    }
-    if contents.labels is not None:
-        settings["label_names"] = list(contents.labels)
-    return settings
-
-
-def read_labels(names: Any, num_classes: int) -> tuple[str, ...] | None:
-    """Return the class names of a `config.json`, if there is one for each class."""
-    good = isinstance(names, list) and len(names) == num_classes and all(isinstance(name, str) for name in names)
-    return tuple(names) if good and num_classes else None
-
-
-def read_preprocessing(settings: dict[str, Any], image_size: Size, channels: int) -> Preprocessing:
-    """Take over what the `pretrained_cfg` of a `config.json` says, and timm's usual for what it does not."""
-    given = setting(settings, "pretrained_cfg", dict, {})
-    usual = preset("timm", image_size=image_size, channels=channels)
-    return Preprocessing(
-        image_size=image_size,
-        geometry="square" if given.get("crop_mode") == "squash" else "crop",
-        crop_fraction=setting(given, "crop_pct", float, usual.crop_fraction),
-        interpolation=setting(given, "interpolation", str, usual.interpolation),  # type: ignore[arg-type]
-        antialias=True,
-        mean=numbers(given, "mean", usual.mean),
-        std=numbers(given, "std", usual.std),
-    )
