@@ -232,6 +232,19 @@ def test_labels_must_be_one_for_each_class(tmp_path) -> None:
     assert not (tmp_path / "x.safetensors").exists()
 
 
+@pytest.mark.usefixtures("unchecked")
+def test_labels_must_be_names(tmp_path) -> None:
+    with pytest.raises(ConfigError, match="labels are names, but 3 is no text"):
+        vitrail.save(made(vit_config()), tmp_path / "x.safetensors", labels=["a", "b", 3, "d", "e", "f", "g"])
+
+
+@pytest.mark.parametrize("pixels", [Preprocessing(), Preprocessing(image_size=(12, 16), mean=(0.5,), std=(0.5,))])
+def test_preprocessing_for_other_images_is_refused(pixels, tmp_path) -> None:
+    with pytest.raises(ConfigError, match="but the model takes 12x16 with 3"):
+        vitrail.save(made(vit_config()), tmp_path / "x.safetensors", preprocessing=pixels)
+    vitrail.save(made(resnet()), tmp_path / "x.safetensors", preprocessing=Preprocessing())
+
+
 def test_provenance_that_json_cannot_hold_is_refused(tmp_path) -> None:
     with pytest.raises(ConfigError, match="provenance cannot be written as JSON"):
         vitrail.save(made(vit_config()), tmp_path / "x.safetensors", provenance={"when": object()})

@@ -6,11 +6,15 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import save_file
 
 import vitrail
 from tests.checkpoint.making import hybrid, made, resnet, same_weights
 from tests.tiny import close, images_for, vit_config
-from vitrail import CheckpointError, ConfigError
+from vitrail import CheckpointError, ConfigError, VitrailError
+from vitrail.checkpoint.files import describe_model
+from vitrail.checkpoint.formats.timm import layout
+from vitrail.checkpoint.layout import write_layout
 from vitrail.checkpoint.transfer import resize_patch_kernel
 from vitrail.model.positions import resize_positions, resize_relative
 
@@ -170,6 +174,30 @@ def test_a_pool_that_needs_other_weights_is_refused_with_their_names(stored) -> 
     with pytest.raises(CheckpointError, match="does not fit the model that was asked for") as error:
         vitrail.load(path, pool="attention")
     assert "head.pool.probe 1x32" in str(error.value)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"image_size": ("a", "b")},
+        {"image_size": (-16, -24)},
+        {"image_size": "224"},
+        {"num_heads": "x"},
+        {"pool": "max"},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_for_foreign_files_too(settings, tmp_path) -> None:
+    model = made(vit_config(dim=24, num_heads=3, image_size=(8, 12)))
+    save_file({name: tensor.clone() for name, tensor in timm_state(model).items()}, tmp_path / "x.safetensors")
+    with pytest.raises(VitrailError):
+        vitrail.load(tmp_path / "x.safetensors", **{"num_heads": 3, "image_size": (8, 12)} | settings)
+    vitrail.load(tmp_path / "x.safetensors", num_heads=3, image_size=(8, 12))
+
+
+def timm_state(model) -> dict[str, torch.Tensor]:
+    source = write_layout(layout(model.config, class_entry=True), describe_model(model).tensors)
+    return {name: source[name] for name in source}
 
 
 def test_an_unknown_setting_is_refused(stored) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vitrail.base.errors import CheckpointError
+from vitrail.base.errors import CheckpointError, ConfigError
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.all import FormatName, write_any
 from vitrail.checkpoint.formats.detect import read_any
@@ -18,8 +18,10 @@ from vitrail.checkpoint.source import from_tensors
 from vitrail.checkpoint.store import check_labels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.build import Model, as_size, build
+from vitrail.model.build import Config, Model, as_size, build
+from vitrail.model.config import ViTConfig, check_size
 from vitrail.model.init import fill_fixed_tables
+from vitrail.model.patches import size_text
 
 ZERO_HEAD = "the head is all zeros, so every class gets the same score: the model is there to be fine-tuned."
 _log = logging.getLogger("vitrail")
@@ -49,9 +51,10 @@ def load(
 
 def read(path: str | Path, *, pickle: bool = False, **overrides: Any) -> Contents:
     """Read what a file says, with overrides applied, and no more of its tensors than are asked for later."""
-    hints = {
-        name: as_size(value) if name in ("image_size", "patch_size") else value for name, value in overrides.items()
-    }
+    hints = dict(overrides)
+    for name in hints.keys() & {"image_size", "patch_size"}:
+        hints[name] = as_size(hints[name])
+        check_size(name, hints[name])
     return transfer(read_any(Path(path), hints, pickle=pickle), hints)
 
 
@@ -116,6 +119,8 @@ def describe_model(
     """Gather what a file will say of a model in memory."""
     attached = getattr(model, "labels", None) if labels is None else tuple(labels)
     check_labels(attached, model.config)
+    pixels = preprocessing or getattr(model, "preprocessing", None)
+    _check_pixels(pixels, model.config)
     history = dict(getattr(model, "provenance", None) or {}) if provenance is None else dict(provenance)
     if getattr(model, "digest", None) is not None and "parent" not in (provenance or {}):
         history["parent"] = model.digest
@@ -129,7 +134,7 @@ def describe_model(
         config=model.config,
         tensors=from_tensors(state, "the model"),
         labels=attached,
-        preprocessing=preprocessing or getattr(model, "preprocessing", None),
+        preprocessing=pixels,
         provenance=history,
     )
     return with_versions(contents)
@@ -140,6 +145,19 @@ def with_versions(contents: Contents) -> Contents:
     return contents.noting(
         provenance={**contents.provenance, "versions": contents.provenance.get("versions", versions())}
     )
+
+
+def _check_pixels(pixels: Preprocessing | None, config: Config) -> None:
+    """Refuse preprocessing that makes images which the model does not take; a ResNet takes any size."""
+    if pixels is None:
+        return
+    if len(pixels.mean) != config.channels or (
+        isinstance(config, ViTConfig) and pixels.image_size != config.image_size
+    ):
+        raise ConfigError(
+            f"preprocessing makes images of {size_text(pixels.image_size)} with {len(pixels.mean)} channels, but the "
+            f"model takes {size_text(config.image_size)} with {config.channels}; give the model's own."
+        )
 
 
 def _same_dtype(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -34,7 +34,7 @@ def tell_heads(dim: int, depth: int, mlp_dim: int, hints: Hints, origin: str) ->
     the usual 64 dimensions for each.
     """
     if "num_heads" in hints:
-        return int(hints["num_heads"]), ()
+        return hints["num_heads"], ()
     for name, size in SIZES.items():
         if (size.dim, size.depth, size.mlp_dim) == (dim, depth, mlp_dim):
             return size.num_heads, (f"the file does not say its number of heads; {size.num_heads} as in ViT-{name}.",)

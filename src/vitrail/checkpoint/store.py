@@ -126,6 +126,8 @@ def check_labels(labels: tuple[str, ...] | None, config: Config) -> None:
     """Refuse class names that are not one for each class."""
     if labels is None:
         return
+    if not all(isinstance(label, str) for label in labels):
+        raise ConfigError(f"labels are names, but {next(x for x in labels if not isinstance(x, str))!r} is no text.")
     if len(labels) != config.num_classes:
         raise ConfigError(
             f"{len(labels)} labels were given for {config.num_classes} classes; give one name for each class, in the "
