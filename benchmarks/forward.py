@@ -100,37 +100,24 @@ def main() -> None:
     peak = gemm_peak()
     print(f"GEMM peak: {peak / 1e9:.0f} GFLOP/s with {args.threads} threads")
     tables = {}
+
+    def measure(title: str, made: dict[str, torch.nn.Module], batch: int) -> None:
+        images = torch.randn(batch, 3, 224, 224)
+        runs = contestants(made, images)
+        work = {"images": batch, "flops": batch * FLOPS}
+        tables[title] = contest(runs, ours="vitrail", **work, rounds=args.rounds, peak=peak)
+        show(title, tables[title])
+
     with torch.inference_mode():
         made = models()
         for batch in args.batches:
-            images = torch.randn(batch, 3, 224, 224)
-            title = f"B/16, eager, batch {batch}"
-            tables[title] = contest(
-                contestants(made, images),
-                ours="vitrail",
-                images=batch,
-                flops=batch * FLOPS,
-                rounds=args.rounds,
-                peak=peak,
-            )
-            show(title, tables[title])
-    if not args.quick:
-        torch._inductor.config.freezing = True
-        with torch.no_grad():
-            for batch in args.batches:
-                torch.compiler.reset()
-                images = torch.randn(batch, 3, 224, 224)
-                compiled = {name: torch.compile(model) for name, model in made.items()}
-                title = f"B/16, compiled and frozen, batch {batch}"
-                tables[title] = contest(
-                    contestants(compiled, images),
-                    ours="vitrail",
-                    images=batch,
-                    flops=batch * FLOPS,
-                    rounds=args.rounds,
-                    peak=peak,
-                )
-                show(title, tables[title])
+            measure(f"B/16, eager, batch {batch}", made, batch)
+    torch._inductor.config.freezing = True
+    with torch.no_grad():
+        for batch in args.batches if not args.quick else ():
+            torch.compiler.reset()
+            compiled = {name: torch.compile(model) for name, model in made.items()}
+            measure(f"B/16, compiled and frozen, batch {batch}", compiled, batch)
     save("forward", tables, peak)
 
 

@@ -1,6 +1,6 @@
 """Standardised convolutions and SAME padding: what hybrids and BiT's ResNets are made of."""
 
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -56,6 +56,47 @@ class StandardisedConv2d(nn.Module):
         if left == right and top == bottom:
             return F.conv2d(images, kernel, stride=self.stride, padding=(top, left))
         return F.conv2d(F.pad(images, (left, right, top, bottom)), kernel, stride=self.stride)
+
+
+@runtime_checkable
+class NormedConvolutions(Protocol):
+    """What the configs of both ResNets say about their convolutions and norms."""
+
+    @property
+    def norm_groups(self) -> int:
+        """Groups of every group norm."""
+
+    @property
+    def norm_eps(self) -> float:
+        """Epsilon of every group norm."""
+
+    @property
+    def standardisation(self) -> Standardisation:
+        """How kernels are standardised."""
+
+    @property
+    def standardisation_eps(self) -> float:
+        """The epsilon of that formula."""
+
+
+def make_conv(
+    config: NormedConvolutions, inputs: int, outputs: int, kernel_size: int, *, stride: int = 1, same: bool
+) -> StandardisedConv2d:
+    """Make a convolution of a ResNet."""
+    return StandardisedConv2d(
+        inputs,
+        outputs,
+        kernel_size,
+        stride=stride,
+        same=same,
+        standardisation=config.standardisation,
+        eps=config.standardisation_eps,
+    )
+
+
+def make_norm(config: NormedConvolutions, channels: int) -> nn.GroupNorm:
+    """Make a group norm of a ResNet."""
+    return nn.GroupNorm(config.norm_groups, channels, eps=config.norm_eps)
 
 
 def same_padding(images: Images, kernel_size: int, stride: int) -> tuple[int, int, int, int]:

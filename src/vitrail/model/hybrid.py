@@ -4,27 +4,15 @@ Not BiT's ResNet of `resnet.py`: here norm and ReLU come *after* each convolutio
 are divided by std + eps.
 """
 
+from functools import partial
+
 from torch import Tensor, nn
 
 from vitrail.base.shapes import FeatureMap, Images
 from vitrail.model.config import BackboneConfig
-from vitrail.model.convolution import StandardisedConv2d, max_pool_same
+from vitrail.model.convolution import make_conv, make_norm, max_pool_same
 
-
-def _conv(config: BackboneConfig, inputs: int, outputs: int, kernel_size: int, stride: int = 1) -> StandardisedConv2d:
-    return StandardisedConv2d(
-        inputs,
-        outputs,
-        kernel_size,
-        stride=stride,
-        same=True,
-        standardisation=config.standardisation,
-        eps=config.standardisation_eps,
-    )
-
-
-def _norm(config: BackboneConfig, channels: int) -> nn.GroupNorm:
-    return nn.GroupNorm(config.norm_groups, channels, eps=config.norm_eps)
+_conv = partial(make_conv, same=True)
 
 
 class Root(nn.Module):
@@ -33,7 +21,7 @@ class Root(nn.Module):
     def __init__(self, config: BackboneConfig, channels: int) -> None:
         super().__init__()
         self.conv = _conv(config, channels, config.width, 7, stride=2)
-        self.norm = _norm(config, config.width)
+        self.norm = make_norm(config, config.width)
 
     def forward(self, images: Images) -> FeatureMap:
         """Shrink the image."""
@@ -51,14 +39,14 @@ class PostActivationUnit(nn.Module):
     def __init__(self, config: BackboneConfig, inputs: int, width: int, *, stride: int) -> None:
         super().__init__()
         outputs = 4 * width
-        self.conv1, self.norm1 = _conv(config, inputs, width, 1), _norm(config, width)
-        self.conv2, self.norm2 = _conv(config, width, width, 3, stride), _norm(config, width)
-        self.conv3, self.norm3 = _conv(config, width, outputs, 1), _norm(config, outputs)
+        self.conv1, self.norm1 = _conv(config, inputs, width, 1), make_norm(config, width)
+        self.conv2, self.norm2 = _conv(config, width, width, 3, stride=stride), make_norm(config, width)
+        self.conv3, self.norm3 = _conv(config, width, outputs, 1), make_norm(config, outputs)
         self.shortcut: nn.Sequential | None = None
         if inputs != outputs or stride != 1:
             self.shortcut = nn.Sequential()
-            self.shortcut.add_module("conv", _conv(config, inputs, outputs, 1, stride))
-            self.shortcut.add_module("norm", _norm(config, outputs))
+            self.shortcut.add_module("conv", _conv(config, inputs, outputs, 1, stride=stride))
+            self.shortcut.add_module("norm", make_norm(config, outputs))
 
     def forward(self, features: Images) -> FeatureMap:
         """Transform a feature map."""

@@ -5,6 +5,7 @@ symmetric, and kernels are divided by sqrt(var + eps).
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import get_args
 
 import torch.nn.functional as F
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from vitrail.base.shapes import FeatureMap, Images, Logits, Representation
 from vitrail.model.config import check_choice, check_count, check_divides, check_positive, check_size
-from vitrail.model.convolution import Standardisation, StandardisedConv2d
+from vitrail.model.convolution import Standardisation, make_conv, make_norm
 from vitrail.model.patches import Size
 from vitrail.model.trace import ResNetTrace
 from vitrail.model.vit import check_images
@@ -58,20 +59,7 @@ class ResNetConfig:
         return 4 * self.width * 2 ** (len(self.blocks) - 1)
 
 
-def _conv(config: ResNetConfig, inputs: int, outputs: int, kernel_size: int, stride: int = 1) -> StandardisedConv2d:
-    return StandardisedConv2d(
-        inputs,
-        outputs,
-        kernel_size,
-        stride=stride,
-        same=False,
-        standardisation=config.standardisation,
-        eps=config.standardisation_eps,
-    )
-
-
-def _norm(config: ResNetConfig, channels: int) -> nn.GroupNorm:
-    return nn.GroupNorm(config.norm_groups, channels, eps=config.norm_eps)
+_conv = partial(make_conv, same=False)
 
 
 class PreActivationUnit(nn.Module):
@@ -80,10 +68,10 @@ class PreActivationUnit(nn.Module):
     def __init__(self, config: ResNetConfig, inputs: int, width: int, *, stride: int) -> None:
         super().__init__()
         outputs = 4 * width
-        self.norm1, self.conv1 = _norm(config, inputs), _conv(config, inputs, width, 1)
-        self.norm2, self.conv2 = _norm(config, width), _conv(config, width, width, 3, stride)
-        self.norm3, self.conv3 = _norm(config, width), _conv(config, width, outputs, 1)
-        self.shortcut = _conv(config, inputs, outputs, 1, stride) if inputs != outputs or stride != 1 else None
+        self.norm1, self.conv1 = make_norm(config, inputs), _conv(config, inputs, width, 1)
+        self.norm2, self.conv2 = make_norm(config, width), _conv(config, width, width, 3, stride=stride)
+        self.norm3, self.conv3 = make_norm(config, width), _conv(config, width, outputs, 1)
+        self.shortcut = _conv(config, inputs, outputs, 1, stride=stride) if inputs != outputs or stride != 1 else None
 
     def forward(self, features: Images) -> FeatureMap:
         """Transform a feature map; a shortcut with a convolution starts from the activated input."""
@@ -111,7 +99,7 @@ class ResNet(nn.Module):
                 built.append(PreActivationUnit(config, inputs, width, stride=stride))
                 inputs = 4 * width
             self.stages.append(built)
-        self.norm = _norm(config, inputs)
+        self.norm = make_norm(config, inputs)
         self.linear = nn.Linear(inputs, config.num_classes) if config.num_classes else None
 
     def forward(self, images: Images) -> Logits:
