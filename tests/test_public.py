@@ -8,8 +8,10 @@ import vitrail
 
 PUBLIC = [
     "BackboneConfig",
+    "CheckpointError",
     "ConfigError",
     "InputError",
+    "Preprocessing",
     "ResNet",
     "ResNetConfig",
     "Trace",
@@ -20,6 +22,8 @@ PUBLIC = [
     "build",
     "configure",
     "create",
+    "load",
+    "save",
 ]
 
 

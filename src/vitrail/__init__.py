@@ -4,9 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vitrail.base.errors import CheckpointError as CheckpointError
     from vitrail.base.errors import ConfigError as ConfigError
     from vitrail.base.errors import InputError as InputError
     from vitrail.base.errors import VitrailError as VitrailError
+    from vitrail.checkpoint.files import load as load
+    from vitrail.checkpoint.files import save as save
+    from vitrail.data.preprocessing import Preprocessing as Preprocessing
     from vitrail.model.build import build as build
     from vitrail.model.build import configure as configure
     from vitrail.model.build import create as create
@@ -22,8 +26,10 @@ __version__ = "0.1.0"
 # Public name -> the module that has it; imported when first used, so that `vitrail --help` never waits for torch.
 _HOMES = {
     "BackboneConfig": "vitrail.model.config",
+    "CheckpointError": "vitrail.base.errors",
     "ConfigError": "vitrail.base.errors",
     "InputError": "vitrail.base.errors",
+    "Preprocessing": "vitrail.data.preprocessing",
     "ResNet": "vitrail.model.resnet",
     "ResNetConfig": "vitrail.model.resnet",
     "Trace": "vitrail.model.trace",
@@ -33,6 +39,8 @@ _HOMES = {
     "build": "vitrail.model.build",
     "configure": "vitrail.model.build",
     "create": "vitrail.model.build",
+    "load": "vitrail.checkpoint.files",
+    "save": "vitrail.checkpoint.files",
 }
 
 __all__ = [*sorted(_HOMES), "__version__"]

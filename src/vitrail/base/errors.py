@@ -4,6 +4,7 @@
     |-- ConfigError         settings that no model or run can have
     |   `-- GridError       patches that do not divide the image
     |-- InputError          images, tensors or files that do not fit the model
+    |   `-- CheckpointError a file of weights that is damaged, unknown, or does not fit
     `-- MissingExtraError   an optional dependency that is not installed
 
 The command line prints the sentence and exits with 2; `--debug` shows the traceback.
@@ -27,6 +28,10 @@ class GridError(ConfigError):
 
 class InputError(VitrailError):
     """Images, tensors or files that do not fit what was asked of them."""
+
+
+class CheckpointError(InputError):
+    """A file of weights that is damaged, of an unknown layout, or does not fit what was asked of it."""
 
 
 class MissingExtraError(VitrailError):

@@ -12,8 +12,12 @@ from vitrail.base.errors import VitrailError, did_you_mean
 
 # Verb -> what it does, in a line. Its module is imported when it is called: `vitrail --help` never waits for torch.
 VERBS = {
+    "convert": "write a model in another format: Google, big_vision, timm, Hugging Face, torchvision or our own",
+    "diff": "compare two models, whatever their formats: settings, and tensor by tensor",
     "models": "list every model with its parameters, tokens and multiply-accumulates",
     "plan": "work out the memory, FLOPs and time of a training run before it starts",
+    "show": "tell what a file holds: config, parameters, labels, preprocessing, provenance, digest",
+    "verify": "check that a file is whole, fits its own description, and has no NaN",
 }
 
 
@@ -48,9 +52,9 @@ def _dispatch(words: list[str]) -> int:
     module = import_module(f"vitrail.cli.{verb}")
     from vitrail.cli.usage import parse
 
-    module.run(parse(verb, module, rest))
+    code = module.run(parse(verb, module, rest))
     sys.stdout.flush()
-    return 0
+    return code or 0
 
 
 def _help() -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from vitrail.base.errors import ConfigError
@@ -41,16 +42,18 @@ def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()
 ) -> None:
     """Write a table to stdout: names and notes to the left, numbers to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    table = Table(title=escape(title), title_justify="left", title_style="bold", header_style="bold", box=None)
+    table.pad_edge = False
     for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 or column == "note" else "right", no_wrap=True)
+        left = number == 0 or column == "note"
+        table.add_column(escape(column), justify="left" if left else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     wide = None if sys.stdout.isatty() else 200  # a pipe has no edge to wrap at
     console = Console(width=wide, highlight=False)
     console.print(table)
     for note in notes:
-        console.print(note)
+        console.print(escape(note))
 
 
 def counted(number: float, unit: str = "") -> str:

@@ -1,0 +1,110 @@
+"""Dataclasses to plain dicts and back, strict on unknown keys: configs inside files."""
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from vitrail.base.errors import ConfigError, VitrailError, did_you_mean
+
+Config = TypeVar("Config")
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Turn a dataclass, and those inside it, into what JSON can hold."""
+    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def from_dict(kind: type[Config], given: Any, *, where: str = "the settings") -> Config:
+    """Make a dataclass from a plain dict, or say everything that is wrong with the dict at once.
+
+    `where` names the place in the message: a file, or a part of one.
+    """
+    problems: list[str] = []
+    made = _dataclass(kind, given, "", problems)
+    if problems:
+        raise ConfigError(f"{where} do not make a {kind.__name__}: {'; '.join(problems)}.")
+    try:
+        return kind(**made)
+    except VitrailError as error:
+        raise ConfigError(f"{where} do not make a {kind.__name__}: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _dataclass(kind: type[Any], given: Any, path: str, problems: list[str]) -> dict[str, Any]:
+    """Convert the values of one dataclass, noting every problem with its path."""
+    if not isinstance(given, Mapping):
+        problems.append(f"{path or 'they'} must be a table of settings, not {_shown(given)}")
+        return {}
+    hints = get_type_hints(kind)
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    for name in sorted(set(map(str, given)) - fields.keys()):
+        problems.append(
+            f"{path}{name} is not a setting{did_you_mean(name, fields).rstrip('?').replace(' Did', '; did')}"
+        )
+    made = {}
+    for name, field in fields.items():
+        if name in given:
+            made[name] = _value(hints[name], given[name], f"{path}{name}", problems)
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            problems.append(f"{path}{name} is missing")
+    return made
+
+
+def _value(kind: Any, given: Any, path: str, problems: list[str]) -> Any:
+    """Convert one value to the type of its field."""
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        if given is None and type(None) in get_args(kind):
+            return None
+        kind = next(option for option in get_args(kind) if option is not type(None))
+        return _value(kind, given, path, problems)
+    if dataclasses.is_dataclass(kind):
+        inner: list[str] = []
+        made = _dataclass(kind, given, f"{path}.", inner)  # type: ignore[arg-type]
+        problems += inner
+        try:
+            return None if inner else kind(**made)  # type: ignore[operator]
+        except VitrailError as error:
+            problems.append(f"{path}: {str(error).rstrip('.')}")
+            return None
+    if origin is tuple and isinstance(given, list | tuple):
+        kinds = get_args(kind)
+        each = [kinds[0]] * len(given) if kinds[1:] == (Ellipsis,) else list(kinds)
+        if len(each) == len(given):
+            return tuple(
+                _value(one, item, f"{path}[{at}]", problems)
+                for at, (one, item) in enumerate(zip(each, given, strict=True))
+            )
+    elif origin is Literal and given in get_args(kind):
+        return given
+    elif kind is float and isinstance(given, int | float) and not isinstance(given, bool):
+        return float(given)
+    elif kind is Any or (
+        isinstance(kind, type) and isinstance(given, kind) and (kind is bool or not isinstance(given, bool))
+    ):
+        return given
+    problems.append(f"{path} must be {_described(kind)}, not {_shown(given)}")
+    return None
+
+
+def _described(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "one of " + ", ".join(map(str, get_args(kind)))
+    if get_origin(kind) is tuple:
+        kinds = get_args(kind)
+        many = "a list of" if kinds[1:] == (Ellipsis,) else f"a list of {len(kinds)} values, each"
+        return f"{many} {_described(kinds[0])}"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(kind, str(kind))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

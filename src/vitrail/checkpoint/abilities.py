@@ -1,0 +1,97 @@
+"""What each format can hold, as data, and the refusal of what it cannot."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from vitrail.base.errors import CheckpointError
+from vitrail.model.build import Config
+from vitrail.model.config import Pool, ViTConfig
+from vitrail.model.positions import PositionKind
+from vitrail.model.resnet import ResNetConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Abilities:
+    """The models that a library builds, and how it computes."""
+
+    library: str
+    """Its name in messages."""
+    vit: bool = True
+    """Whether it has Vision Transformers."""
+    resnet: bool = False
+    """Whether it has BiT's ResNets."""
+    hybrid: bool = False
+    """Whether a Vision Transformer may have a ResNet in front."""
+    pools: tuple[Pool, ...] = ("class-token",)
+    """What its heads may see."""
+    idle_class_token: bool = False
+    """Whether a class token may be there without being pooled."""
+    norm_pooled: bool = False
+    """Whether the last LayerNorm may come after the mean."""
+    representation: bool = False
+    """Whether there may be a tanh layer before the last one."""
+    headless: bool = True
+    """Whether the last layer may be left out."""
+    positions: tuple[PositionKind, ...] = ("learned-1d",)
+    """Kinds of positions, at the input."""
+    rectangles: bool = True
+    """Whether images and patches may be other than square."""
+    numerics: dict[str, Any] = field(default_factory=dict)
+    """Settings of ours that its code fixes: outputs change when ours are others."""
+    backbone_numerics: dict[str, Any] = field(default_factory=dict)
+    """The same for the ResNet of a hybrid."""
+
+
+def check_expressible(config: Config, abilities: Abilities, *, lossy: bool) -> None:
+    """Refuse a model that a format cannot hold, with every reason at once.
+
+    `lossy` lets numerics change to the library's own, and with them the outputs a little; nothing else.
+    """
+    lacking = _lacking(config, abilities)
+    changed = _changed_numerics(config, abilities)
+    if not lacking and (lossy or not changed):
+        return
+    reasons = lacking + ([] if lossy else changed)
+    advice = "choose another format (--to vitrail holds every model)"
+    if not lacking:
+        advice = "write it all the same with lossy=True (--lossy), after which its outputs are a little different"
+    raise CheckpointError(
+        f"{abilities.library} cannot hold this model, and nothing is dropped silently; {advice}:\n"
+        + "\n".join(f"    {reason}" for reason in reasons)
+    )
+
+
+def _lacking(config: Config, abilities: Abilities) -> list[str]:
+    if isinstance(config, ResNetConfig):
+        return [] if abilities.resnet else [f"a ResNet: {abilities.library} has no file for BiT's"]
+    if not abilities.vit:
+        return ["a Vision Transformer: the file is for ResNets"]
+    idle = bool(config.class_token) and config.pool != "class-token"
+    squares = all(height == width for height, width in (config.image_size, config.patch_size))
+    checks = {
+        f"{config.pool} pooling": config.pool in abilities.pools,
+        "a class token that is not pooled": abilities.idle_class_token or not idle,
+        "a LayerNorm after the mean over tokens (norm_pooled)": abilities.norm_pooled or not config.norm_pooled,
+        "a representation layer before the last one (representation_size)": abilities.representation
+        or config.representation_size is None,
+        "a convolutional backbone (hybrid)": abilities.hybrid or config.backbone is None,
+        f"{config.positions} positions": config.positions in abilities.positions,
+        f"positions at {config.position_placement}": config.position_placement == "input",
+        f"an image of {config.image_size[0]}x{config.image_size[1]} or patches of "
+        f"{config.patch_size[0]}x{config.patch_size[1]}, which are not square": abilities.rectangles or squares,
+        "a model without a last layer (num_classes=0)": abilities.headless or config.num_classes > 0,
+    }
+    return [reason for reason, possible in checks.items() if not possible]
+
+
+def _changed_numerics(config: Config, abilities: Abilities) -> list[str]:
+    """Say which of our settings the library would compute with others."""
+    pairs: list[tuple[Any, dict[str, Any], str]] = [(config, abilities.numerics, "")]
+    if isinstance(config, ViTConfig) and config.backbone is not None:
+        pairs.append((config.backbone, abilities.backbone_numerics, "backbone."))
+    return [
+        f"{prefix}{name}={getattr(owner, name)!r}: {abilities.library} computes with {fixed!r}"
+        for owner, fixed_settings, prefix in pairs
+        for name, fixed in fixed_settings.items()
+        if hasattr(owner, name) and getattr(owner, name) != fixed
+    ]

@@ -1,0 +1,138 @@
+"""NumPy's `.npz`: a zip of arrays, read without trusting it and written as Google's programs read it.
+
+Nothing is unpickled, and nothing is unpacked before its size is known: the zip's directory and the header of each
+array must agree, and a file may not grow beyond eight times its own size.
+"""
+
+import math
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vitrail.base.errors import CheckpointError
+from vitrail.checkpoint.source import Spec, TensorSource
+
+LARGEST_GROWTH = 8
+"""Weights hardly compress; only a head of zeros does."""
+ALWAYS_ALLOWED = 256 * 2**20
+"""Bytes that any file may unpack to."""
+MOST_ENTRIES = 100_000
+_CHUNK = 2**20
+
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, KeyError)
+_DTYPES = {"f8": torch.float64, "f4": torch.float32, "f2": torch.float16, "V2": torch.bfloat16}
+
+
+def open_archive(path: Path) -> TensorSource:
+    """Read the directory of an `.npz` and the header of every array in it."""
+    try:
+        archive = zipfile.ZipFile(path)
+        entries = _check_directory(path, archive)
+        headers = {name: _read_header(path, archive, entry) for name, entry in entries.items()}
+    except _BROKEN as error:
+        raise _damaged(path, f"{type(error).__name__}: {error}") from None
+    specs = {name: Spec(shape, _dtype(kind)) for name, (shape, _, kind, _) in headers.items()}
+
+    def fetch(name: str) -> Tensor:
+        try:
+            return _read_array(archive, entries[name], *headers[name])
+        except _BROKEN as error:
+            raise _damaged(path, f"the array {name!r} cannot be unpacked ({error})") from None
+
+    return TensorSource(origin=str(path), specs=specs, fetch=fetch)
+
+
+def write_archive(file: BinaryIO, source: TensorSource) -> None:
+    """Write tensors as an uncompressed `.npz`, one by one; bfloat16 goes out as JAX writes it, two bytes of no type."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name in source:
+            tensor = source[name].detach().cpu().contiguous()
+            array = tensor.view(torch.int16).numpy().view("V2") if tensor.dtype == torch.bfloat16 else tensor.numpy()
+            entry = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))  # the same model gives the same bytes
+            with archive.open(entry, "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+def _check_directory(path: Path, archive: zipfile.ZipFile) -> Mapping[str, zipfile.ZipInfo]:
+    """Refuse what is no plain zip of arrays, or would unpack to far more than it is."""
+    entries = archive.infolist()
+    if len(entries) > MOST_ENTRIES:
+        raise CheckpointError(
+            f"{path} holds {len(entries):,} files, more than the {MOST_ENTRIES:,} allowed in an .npz."
+        )
+    odd = [entry.filename for entry in entries if not entry.filename.endswith(".npy") or entry.flag_bits & 1]
+    if odd:
+        raise CheckpointError(f"{path} is a zip, but not of NumPy arrays: it holds {', '.join(odd[:5])}.")
+    total, size = sum(entry.file_size for entry in entries), path.stat().st_size
+    if total > max(LARGEST_GROWTH * size, ALWAYS_ALLOWED):
+        raise CheckpointError(
+            f"{path} has {size:,} bytes and would unpack to {total:,}, more than {LARGEST_GROWTH} times as much; "
+            "weights do not compress like that, so it is refused. Write it again without compression if it is yours."
+        )
+    names = [entry.filename.removesuffix(".npy") for entry in entries]
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if twice:
+        raise CheckpointError(f"{path} holds some arrays twice: {', '.join(twice)}.")
+    return dict(zip(names, entries, strict=True))
+
+
+def _read_header(
+    path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo
+) -> tuple[tuple[int, ...], bool, np.dtype[np.generic], int]:
+    """Return shape, order, type and offset of one array, and check that it fills its entry exactly."""
+    with archive.open(entry) as stream:
+        version = np.lib.format.read_magic(stream)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+        if read is None:
+            raise _damaged(path, f"{entry.filename} is of the unknown .npy version {version}")
+        shape, fortran, kind = read(stream)
+        offset = stream.tell()
+    if kind.hasobject:
+        raise CheckpointError(
+            f"{path} holds pickled Python objects in {entry.filename}, which could be any program; they are never read."
+        )
+    if any(side < 0 for side in shape) or offset + math.prod(shape) * kind.itemsize != entry.file_size:
+        raise _damaged(
+            path, f"{entry.filename} claims {entry.file_size:,} bytes, which its shape {shape} does not fill"
+        )
+    return tuple(shape), bool(fortran), kind, offset
+
+
+def _read_array(
+    archive: zipfile.ZipFile,
+    entry: zipfile.ZipInfo,
+    shape: tuple[int, ...],
+    fortran: bool,
+    kind: np.dtype[np.generic],
+    offset: int,
+) -> Tensor:
+    """Unpack one array whose header has been checked."""
+    with archive.open(entry) as stream:
+        stream.read(offset)
+        buffer = bytearray(entry.file_size - offset)
+        view, filled = memoryview(buffer), 0
+        while part := stream.read(min(_CHUNK, len(buffer) - filled)):
+            view[filled : filled + len(part)] = part
+            filled += len(part)
+        if filled < len(buffer) or stream.read(1):
+            raise EOFError(f"{filled:,} of {len(buffer):,} bytes")
+    array = np.frombuffer(buffer, dtype=kind).reshape(shape, order="F" if fortran else "C")
+    native = np.ascontiguousarray(array.astype(kind.newbyteorder("="), copy=False)).reshape(shape)
+    if _dtype(kind) == torch.bfloat16:
+        return torch.from_numpy(native.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(native)
+
+
+def _dtype(kind: np.dtype[np.generic]) -> torch.dtype | None:
+    """Return torch's type for floating-point numbers; two bytes of no type are bfloat16."""
+    return _DTYPES.get(kind.str[1:])
+
+
+def _damaged(path: Path, reason: str) -> CheckpointError:
+    return CheckpointError(f"{path} is damaged or no .npz file: {reason}; get the file again.")

@@ -1,0 +1,41 @@
+"""Everything that a file says about a model, in our own names."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vitrail.checkpoint.source import Shape, TensorSource
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.model.build import Config, build
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """A model as a file tells it: nothing is read from `tensors` until it is needed."""
+
+    format: str
+    """The layout of the file: vitrail, google, big-vision, timm, ..."""
+    config: Config
+    """The model, with the numerics of the library that it comes from."""
+    tensors: TensorSource
+    """Weights by the names of our state dict."""
+    labels: tuple[str, ...] | None = None
+    """The name of each class."""
+    preprocessing: Preprocessing | None = None
+    """How images become input."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Where the weights come from."""
+    digest: str | None = None
+    """SHA-256 that the file carries and that was checked."""
+    notes: tuple[str, ...] = ()
+    """What somebody should know about what was read or changed, a sentence each."""
+
+    def noting(self, *notes: str, **changes: Any) -> "Contents":
+        """Return the same with changes, and sentences that tell of them."""
+        return dataclasses.replace(self, notes=self.notes + notes, **changes)
+
+
+def needed_shapes(config: Config) -> dict[str, Shape]:
+    """Return name and shape of every tensor that a model stores."""
+    return {name: tuple(tensor.shape) for name, tensor in build(config, device="meta").state_dict().items()}

@@ -1,0 +1,182 @@
+"""The front door: `load` reads a model from any supported file, `save` writes one."""
+
+import logging
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vitrail.base.errors import CheckpointError, ConfigError
+from vitrail.checkpoint.contents import Contents
+from vitrail.checkpoint.formats.all import FormatName, write_any
+from vitrail.checkpoint.formats.detect import read_any
+from vitrail.checkpoint.source import from_tensors
+from vitrail.checkpoint.store import check_labels, versions, write_store
+from vitrail.checkpoint.transfer import transfer
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.model.build import Config, Model, as_size, build
+from vitrail.model.config import ViTConfig, check_size
+from vitrail.model.init import fill_fixed_tables
+from vitrail.model.patches import size_text
+
+ZERO_HEAD = "the head is all zeros, so every class gets the same score: the model is there to be fine-tuned."
+_log = logging.getLogger("vitrail")
+
+
+def load(
+    path: str | Path,
+    *,
+    pickle: bool = False,
+    device: str | torch.device = "cpu",
+    **overrides: Any,
+) -> Model:
+    """Read a model from a file or folder of any supported format, ready to use.
+
+    Overrides are fields of its config: a new `num_classes` starts the head at zero, a new `image_size` or
+    `patch_size` resizes what depends on it; both are said. A foreign file that does not tell its `num_heads`, or
+    whose grid is not square, needs them here. `pickle=True` lets torch's own files (`.pth`, `.bin`) be opened. The
+    model has `labels`, `preprocessing`, `provenance`, `digest` and `notes`.
+    """
+    contents = read(path, pickle=pickle, **overrides)
+    if contents.format != "vitrail" and has_zero_head(contents):
+        contents = contents.noting(ZERO_HEAD)
+    for note in contents.notes:
+        _log.warning("%s: %s", path, note)
+    return assemble(contents, device=device)
+
+
+def read(path: str | Path, *, pickle: bool = False, **overrides: Any) -> Contents:
+    """Read what a file says, with overrides applied, and no more of its tensors than are asked for later."""
+    hints = dict(overrides)
+    for name in hints.keys() & {"image_size", "patch_size"}:
+        hints[name] = as_size(hints[name])
+        check_size(name, hints[name])
+    return transfer(read_any(Path(path), hints, pickle=pickle), hints)
+
+
+def save(
+    model: Model,
+    path: str | Path,
+    *,
+    labels: Sequence[str] | None = None,
+    preprocessing: Preprocessing | None = None,
+    provenance: Mapping[str, Any] | None = None,
+    to: FormatName = "vitrail",
+    lossy: bool = False,
+) -> Path:
+    """Write a model as one file that carries everything, or in somebody else's format.
+
+    What is not given is what `load` attached to the model. `provenance` may hold anything that JSON can: data,
+    recipe, metrics; versions and the parent file's digest are added. With `lossy`, another library's numerics may
+    take the place of the model's own.
+    """
+    path = Path(path)
+    contents = describe_model(model, labels=labels, preprocessing=preprocessing, provenance=provenance)
+    if to == "vitrail":
+        write_store(contents, path)
+        return path
+    for note in write_any(contents, path, to, lossy=lossy).notes:
+        _log.warning("%s: %s", path, note)
+    return path
+
+
+def assemble(contents: Contents, *, device: str | torch.device = "cpu") -> Model:
+    """Build the model without memory of its own and give it the tensors as they lie in the file."""
+    model = build(contents.config, device="meta")
+    state = {name: contents.tensors[name] for name in contents.tensors}
+    state = _same_dtype(state)
+    _warn_of_bad_numbers(state, contents.tensors.origin)
+    model.load_state_dict(state, assign=True)
+    del state
+    for module in model.modules():
+        for name, buffer in module.named_buffers(recurse=False):
+            module.register_buffer(name, torch.empty_like(buffer, device="cpu"), persistent=False)
+    fill_fixed_tables(model)
+    for name in ("labels", "preprocessing", "provenance", "digest", "notes"):
+        setattr(model, name, getattr(contents, name))
+    return model.to(device).eval()
+
+
+def has_zero_head(contents: Contents) -> bool:
+    """Tell whether the file itself has a head of zeros, as the first ImageNet-21k files do."""
+    heads = [name for name in ("head.linear.weight", "linear.weight") if name in contents.tensors]
+    return any(not contents.tensors[name].any() for name in heads) and not any(
+        "reset to zero" in note for note in contents.notes
+    )
+
+
+def describe_model(
+    model: Model,
+    *,
+    labels: Sequence[str] | None = None,
+    preprocessing: Preprocessing | None = None,
+    provenance: Mapping[str, Any] | None = None,
+) -> Contents:
+    """Gather what a file will say of a model in memory."""
+    attached = getattr(model, "labels", None) if labels is None else tuple(labels)
+    check_labels(attached, model.config)
+    pixels = preprocessing or getattr(model, "preprocessing", None)
+    _check_pixels(pixels, model.config)
+    history = dict(getattr(model, "provenance", None) or {}) if provenance is None else dict(provenance)
+    if getattr(model, "digest", None) is not None and "parent" not in (provenance or {}):
+        history["parent"] = model.digest
+    state = model.state_dict()
+    if any(tensor.is_meta for tensor in state.values()):
+        raise CheckpointError(
+            "the model is on the device 'meta' and has no weights; build it on another device to save it."
+        )
+    contents = Contents(
+        format="vitrail",
+        config=model.config,
+        tensors=from_tensors(state, "the model"),
+        labels=attached,
+        preprocessing=pixels,
+        provenance=history,
+    )
+    return with_versions(contents)
+
+
+def with_versions(contents: Contents) -> Contents:
+    """Add what a file is written with to its provenance, unless its author has."""
+    return contents.noting(
+        provenance={**contents.provenance, "versions": contents.provenance.get("versions", versions())}
+    )
+
+
+def _check_pixels(pixels: Preprocessing | None, config: Config) -> None:
+    """Refuse preprocessing that makes images which the model does not take; a ResNet takes any size."""
+    if pixels is None:
+        return
+    if len(pixels.mean) != config.channels or (
+        isinstance(config, ViTConfig) and pixels.image_size != config.image_size
+    ):
+        raise ConfigError(
+            f"preprocessing makes images of {size_text(pixels.image_size)} with {len(pixels.mean)} channels, but the "
+            f"model takes {size_text(config.image_size)} with {config.channels}; give the model's own."
+        )
+
+
+def _same_dtype(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Give all tensors the widest of their types, which loses nothing; a model computes in one."""
+    kinds = {tensor.dtype for tensor in state.values()}
+    if len(kinds) == 1:
+        return state
+    widest = torch.float64 if torch.float64 in kinds else torch.float32
+    return {name: tensor.to(widest) for name, tensor in state.items()}
+
+
+def _warn_of_bad_numbers(state: dict[str, Tensor], origin: str) -> None:
+    """Name the tensors that hold NaN or infinity; a sum finds them in one pass."""
+    bad = [name for name, tensor in state.items() if not is_finite(tensor)]
+    if bad:
+        warnings.warn(f"{origin} has NaN or infinite weights in {', '.join(bad)}.", stacklevel=4)
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Tell whether a tensor has neither NaN nor infinity."""
+    wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
+    return math.isfinite(tensor.sum(dtype=wide).item()) or bool(tensor.isfinite().all())

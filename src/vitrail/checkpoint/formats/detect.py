@@ -1,0 +1,161 @@
+"""Which format a file is of: by what it holds, never by its name."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from vitrail.base.errors import CheckpointError, ConfigError
+from vitrail.checkpoint.archive import open_archive
+from vitrail.checkpoint.container import Container, open_container
+from vitrail.checkpoint.contents import Contents, needed_shapes
+from vitrail.checkpoint.formats import bit, google, huggingface, timm, torchvision
+from vitrail.checkpoint.formats.folder import read_json
+from vitrail.checkpoint.infer import Hints
+from vitrail.checkpoint.pickled import open_pickled
+from vitrail.checkpoint.source import TensorSource
+from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
+
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+
+
+def read_any(path: Path, hints: Hints, *, pickle: bool = False) -> Contents:
+    """Read a file or folder of any supported format."""
+    if not path.is_dir() and not path.is_file():
+        raise CheckpointError(f"there is no file or folder {path}.")
+    try:
+        if path.is_dir():
+            return _read_folder(path, hints, pickle=pickle)
+        return _read_file(path, hints, pickle=pickle)
+    except ConfigError as error:
+        raise CheckpointError(f"{path} does not tell of a model that can be built: {error}") from None
+    except (MemoryError, OSError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error or type(error).__name__}.") from None
+
+
+def _read_folder(path: Path, hints: Hints, *, pickle: bool) -> Contents:
+    weights = next((path / name for name in _WEIGHTS if (path / name).is_file()), None)
+    if weights is None:
+        sharded = any(path.glob("*.index.json"))
+        raise CheckpointError(
+            f"the folder {path} has no {' or '.join(_WEIGHTS)}"
+            + ("; its weights are in several files: save it again as one." if sharded else "; give the file itself.")
+        )
+    return _read_file(weights, hints, pickle=pickle)
+
+
+def _read_file(path: Path, hints: Hints, *, pickle: bool) -> Contents:
+    with path.open("rb") as file:
+        start = file.read(512)
+    if _is_pickle(path, start):
+        if not pickle:
+            raise CheckpointError(
+                f"{path} is a torch file, which is a pickle and can hold programs; import it once, on purpose, with "
+                "`vitrail convert` or load(..., pickle=True), which reads tensors only."
+            )
+        return _recognise(open_pickled(path), path, hints)
+    if start[:2] == b"PK":
+        return _recognise(open_archive(path), path, hints)
+    _check_text(path, start)
+    container = open_container(path)
+    if is_store(container.metadata):
+        return read_store(container)
+    contents = _recognise(container.source, path, {**hints, **_origin_hints(container)})
+    return _restore_origin(contents, container)
+
+
+def _is_pickle(path: Path, start: bytes) -> bool:
+    """Tell torch's zip, its older format and bare pickles."""
+    if start[:2] == b"PK":
+        import zipfile
+
+        try:
+            return any(name.endswith("data.pkl") for name in zipfile.ZipFile(path).namelist())
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+            return False
+    return start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05") and start[8:9] != b"{"
+
+
+def _check_text(path: Path, start: bytes) -> None:
+    """Say what a text is that somebody saved under the name of weights."""
+    if not start:
+        raise CheckpointError(f"{path} is empty; get the file again.")
+    text = start.lstrip().lower()
+    if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        raise CheckpointError(
+            f"{path} is a web page, not weights: the download ended on a page for people; get the file by its own link."
+        )
+    if text.startswith(b"version https://git-lfs"):
+        raise CheckpointError(f"{path} is a Git LFS pointer, not weights; fetch the file with `git lfs pull`.")
+
+
+def _recognise(source: TensorSource, path: Path, hints: Hints) -> Contents:
+    """Find the layout by the names of the tensors."""
+    names = set(source)
+    settings, pixels = _beside(path, "config.json"), _beside(path, "preprocessor_config.json")
+    if bit.recognises_google(names):
+        return bit.read_google(source, hints)
+    if google.recognises(names):
+        return google.read(source, hints)
+    if timm.recognises(names):
+        return timm.read(source, hints, settings)
+    if bit.recognises_timm(names):
+        return bit.read_timm(source, hints, settings)
+    if huggingface.recognises(names):
+        return huggingface.read(source, hints, settings, pixels)
+    if torchvision.recognises(names):
+        return torchvision.read(source, hints)
+    raise CheckpointError(_why_unknown(names, source.origin))
+
+
+def _why_unknown(names: set[str], origin: str) -> str:
+    if any(name.startswith("to_patch_embedding.") for name in names):
+        return (
+            f"{origin} is a vit-pytorch model, which is not the paper's: it has LayerNorms around the patch projection "
+            "and no bias in q, k and v, so no weights of it fit."
+        )
+    if "embedding.projection.weight" in names or "root.weight" in names:
+        return (
+            f"{origin} has the tensor names of Vitrail, but not the header that says which model they are of; "
+            "write it with vitrail.save, which puts everything into one file."
+        )
+    shown = ", ".join(sorted(names)[:5]) + (", ..." if len(names) > 5 else "") if names else "no tensors at all"
+    return (
+        f"{origin} is of no layout that is known here: Google, big_vision, timm, Hugging Face, torchvision or Vitrail; "
+        f"it holds {shown}."
+    )
+
+
+def _beside(path: Path, name: str) -> dict[str, Any] | None:
+    """Read a JSON file in the same folder, for weights that have the name such folders give them."""
+    return read_json(path.parent / name) if path.name in _WEIGHTS and (path.parent / name).is_file() else None
+
+
+def _origin_hints(container: Container) -> dict[str, Any]:
+    """Return what the tensors of a file that Vitrail wrote for another library do not show."""
+    try:
+        config = json.loads(container.metadata.get("vitrail.origin", "{}")).get("config") or {}
+        hints = {name: config[name] for name in ("num_heads", "pool") if name in config}
+        return hints | ({"image_size": tuple(map(int, config["image_size"]))} if "image_size" in config else {})
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}  # `_restore_origin` says so
+
+
+def _restore_origin(contents: Contents, container: Container) -> Contents:
+    """Take back what Vitrail wrote into the header of somebody else's format, where it still fits the tensors."""
+    text = container.metadata.get("vitrail.origin")
+    if text is None:
+        return contents
+    try:
+        parts = {name: json.dumps(value) for name, value in json.loads(text).items()}
+        original = parse(parts, container, contents.format)
+    except (ValueError, AttributeError, RecursionError, ConfigError, CheckpointError) as error:
+        return contents.noting(f"what Vitrail noted in the header cannot be read and was left aside ({error}).")
+    check_sane(original.config, len(contents.tensors), str(container.path))
+    if needed_shapes(original.config) != contents.tensors.shapes:
+        return contents.noting("what Vitrail noted in the header is of another model and was left aside.")
+    return contents.noting(
+        config=original.config,
+        labels=original.labels,
+        preprocessing=original.preprocessing,
+        provenance=original.provenance,
+    )

@@ -1,0 +1,66 @@
+"""Parts that the formats of PyTorch libraries share: state dicts in safetensors files, and JSON beside them."""
+
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+from vitrail.base.errors import CheckpointError
+from vitrail.base.files import atomic_write
+from vitrail.checkpoint.container import write_container
+from vitrail.checkpoint.contents import Contents
+from vitrail.checkpoint.source import TensorSource
+from vitrail.checkpoint.store import describe
+
+LARGEST_JSON = 16 * 2**20
+
+Setting = TypeVar("Setting")
+
+
+def write_state(state: TensorSource, path: Path, contents: Contents | None = None) -> None:
+    """Write a state dict; with `contents`, the header says what its tensors cannot: heads, numerics, labels.
+
+    The library that the file is for ignores that; Vitrail reads it, so that a round trip loses nothing.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metadata = {"format": "pt"}
+    if contents is not None:
+        metadata["vitrail.origin"] = json.dumps(describe(contents), separators=(",", ":"))
+    with atomic_write(path) as file:
+        write_container(file, state, metadata, digest=False)
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write a small JSON file, whole or not at all."""
+    with atomic_write(path) as file:
+        file.write((json.dumps(value, indent=2) + "\n").encode())
+
+
+def setting(settings: dict[str, Any], name: str, kind: type[Setting], default: Setting) -> Setting:
+    """Return one value of a JSON table, or the default where it is absent or null; a wrong type is refused by name."""
+    value = settings.get(name)
+    if value is None:
+        return default
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise CheckpointError(f"config.json says {name}={value!r}, where {kind.__name__} is needed.")
+    return value
+
+
+def numbers(settings: dict[str, Any], name: str, default: tuple[float, ...]) -> tuple[float, ...]:
+    """Return a list of numbers of a JSON table as a tuple."""
+    given = setting(settings, name, list, list(default))
+    return tuple(setting({name: value}, name, float, 0.0) for value in given)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a small JSON file that holds a table."""
+    if path.stat().st_size > LARGEST_JSON:
+        raise CheckpointError(f"{path} has {path.stat().st_size:,} bytes, more than the {LARGEST_JSON:,} allowed.")
+    try:
+        value = json.loads(path.read_bytes().decode())
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read as JSON ({error}).") from None
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path} holds a {type(value).__name__}, but a table of settings is needed.")
+    return value

@@ -1,0 +1,184 @@
+"""Our own file: one safetensors file that carries everything, and knows when a bit of it has changed.
+
+| in the header's metadata | what it holds, as JSON                                            |
+|--------------------------|-------------------------------------------------------------------|
+| vitrail.format           | version of this table                                             |
+| vitrail.config           | kind of model and its sizes                                       |
+| vitrail.numerics         | the settings that decide outputs, not shapes: epsilons, GELU, ... |
+| vitrail.labels           | class names, or null                                              |
+| vitrail.preprocessing    | how images become input, or null                                  |
+| vitrail.provenance       | data, recipe, metrics, versions, the parent file's digest         |
+| vitrail.sha256           | SHA-256 of the whole file with these 64 digits taken as zeros     |
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vitrail.base.errors import CheckpointError, ConfigError
+from vitrail.base.files import atomic_write
+from vitrail.base.settings import from_dict, to_dict
+from vitrail.checkpoint.container import Container, write_container
+from vitrail.checkpoint.contents import Contents, needed_shapes
+from vitrail.checkpoint.match import check_match
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.model.build import Config
+from vitrail.model.config import ViTConfig
+from vitrail.model.resnet import ResNetConfig
+
+VERSION = 1
+NUMERICS = ("gelu", "norm_eps", "norm_groups", "position_resize", "standardisation", "standardisation_eps")
+MOST_TOKENS = 2**20
+
+_KINDS: dict[str, type[Config]] = {"vit": ViTConfig, "resnet": ResNetConfig}
+
+
+def is_store(metadata: Mapping[str, str]) -> bool:
+    """Tell whether a safetensors file is one of ours."""
+    return any(name.startswith("vitrail.") and name != "vitrail.origin" for name in metadata)
+
+
+def write_store(contents: Contents, path: Path) -> str:
+    """Write our file, whole or not at all, and return its digest."""
+    check_labels(contents.labels, contents.config)
+    metadata = {"format": "pt", "vitrail.format": str(VERSION)}
+    metadata |= {f"vitrail.{name}": _json(value, name) for name, value in describe(contents).items()}
+    with atomic_write(path) as file:
+        digest = write_container(file, contents.tensors, metadata, digest=True)
+    assert digest is not None  # noqa: S101 - asked for above
+    return digest
+
+
+def read_store(container: Container) -> Contents:
+    """Check the digest of our file and read what its header says."""
+    path, metadata = container.path, container.metadata
+    recorded = container.recorded_digest()
+    if recorded is None or container.computed_digest() != recorded:
+        raise CheckpointError(
+            f"{path} is damaged: its SHA-256 is not the one that it carries, so at least one bit has changed since "
+            "it was written; get the file again or go back to an older one."
+        )
+    version = metadata.get("vitrail.format", "")
+    if version != str(VERSION):
+        raise CheckpointError(
+            f"{path} is of the format version {version or 'unknown'}, but this Vitrail reads version {VERSION}; "
+            "install a newer Vitrail."
+        )
+    contents = parse({name.removeprefix("vitrail."): text for name, text in metadata.items()}, container, "vitrail")
+    check_sane(contents.config, len(container.places), str(path))
+    advice = "the file was written with a config that is not its own:"
+    check_match(needed_shapes(contents.config), contents.tensors, "the model of its own config", advice=advice)
+    return contents.noting(digest=recorded)
+
+
+def describe(contents: Contents) -> dict[str, Any]:
+    """Turn everything but the tensors into what JSON can hold."""
+    config, numerics = _split(to_dict(contents.config))
+    kind = next(name for name, kind in _KINDS.items() if isinstance(contents.config, kind))
+    return {
+        "config": {"kind": kind} | config,
+        "numerics": numerics,
+        "labels": None if contents.labels is None else list(contents.labels),
+        "preprocessing": None if contents.preprocessing is None else to_dict(contents.preprocessing),
+        "provenance": dict(contents.provenance),
+    }
+
+
+def parse(texts: Mapping[str, str], container: Container, layout: str) -> Contents:
+    """Undo `describe`, given the JSON of each part."""
+    where = str(container.path)
+    parts = {}
+    for name in ("config", "numerics", "labels", "preprocessing", "provenance"):
+        try:
+            parts[name] = json.loads(texts.get(name, "null"))
+        except (ValueError, RecursionError) as error:
+            raise CheckpointError(f"the {name} in the header of {where} cannot be read as JSON ({error}).") from None
+    config = read_config(parts["config"], parts["numerics"], where)
+    labels, given = parts["labels"], parts["preprocessing"]
+    if not (labels is None or (isinstance(labels, list) and all(isinstance(label, str) for label in labels))):
+        raise CheckpointError(f"the labels in the header of {where} are not a list of names.")
+    if not isinstance(parts["provenance"] or {}, dict):
+        raise CheckpointError(f"the provenance in the header of {where} is not a table.")
+    contents = Contents(
+        format=layout,
+        config=config,
+        tensors=container.source,
+        labels=None if labels is None else tuple(labels),
+        preprocessing=None if given is None else from_dict(Preprocessing, given, where=f"the preprocessing in {where}"),
+        provenance=parts["provenance"] or {},
+    )
+    check_labels(contents.labels, config)
+    return contents
+
+
+def read_config(sizes: Any, numerics: Any, where: str) -> Config:
+    """Make a config of its two parts."""
+    if not isinstance(sizes, dict) or not isinstance(numerics, dict) or str(sizes.get("kind")) not in _KINDS:
+        raise CheckpointError(f"the header of {where} has no config of a vit or a resnet.")
+    merged = _merge({name: value for name, value in sizes.items() if name != "kind"}, numerics)
+    return from_dict(_KINDS[sizes["kind"]], merged, where=f"the settings in the header of {where}")
+
+
+def check_labels(labels: tuple[str, ...] | None, config: Config) -> None:
+    """Refuse class names that are not one for each class."""
+    if labels is None:
+        return
+    if not all(isinstance(label, str) for label in labels):
+        raise ConfigError(f"labels are names, but {next(x for x in labels if not isinstance(x, str))!r} is no text.")
+    if len(labels) != config.num_classes:
+        raise ConfigError(
+            f"{len(labels)} labels were given for {config.num_classes} classes; give one name for each class, in the "
+            "order of the outputs."
+        )
+
+
+def check_sane(config: Config, tensors: int, where: str) -> None:
+    """Refuse a config that claims far more than the file can hold, before anything is built from it."""
+    backbone = config.backbone if isinstance(config, ViTConfig) else config
+    parts = sum(backbone.blocks) if backbone else 0
+    parts += config.depth if isinstance(config, ViTConfig) else 0
+    if parts > tensors or (isinstance(config, ViTConfig) and config.num_tokens > MOST_TOKENS):
+        raise CheckpointError(
+            f"the config of {where} claims {parts:,} blocks"
+            + (f" and {config.num_tokens:,} tokens" if isinstance(config, ViTConfig) else "")
+            + f", which a file of {tensors} tensors does not hold."
+        )
+
+
+def versions() -> dict[str, str]:
+    """Return what a file was written with."""
+    from vitrail import __version__
+
+    return {"vitrail": __version__, "torch": torch.__version__}
+
+
+def _json(value: Any, name: str) -> str:
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=name == "provenance", sort_keys=name == "provenance")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"the {name} cannot be written as JSON ({error}); use text, numbers, lists and dicts."
+        ) from None
+
+
+def _split(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Separate numerics from sizes, in the backbone too."""
+    sizes, numerics = {}, {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            sizes[name], numerics[name] = _split(value)
+        else:
+            (numerics if name in NUMERICS else sizes)[name] = value
+    return sizes, numerics
+
+
+def _merge(sizes: dict[str, Any], numerics: dict[str, Any]) -> dict[str, Any]:
+    """Undo `_split`; a name in both stays a contradiction that the reader of settings reports."""
+    merged = dict(sizes)
+    for name, value in numerics.items():
+        inner = merged.get(name)
+        merged[name] = _merge(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+    return merged

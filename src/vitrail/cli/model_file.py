@@ -1,0 +1,45 @@
+"""Flags that every verb about a file of weights has, and how they are read."""
+
+import hashlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from vitrail.checkpoint.contents import Contents
+from vitrail.checkpoint.files import read
+from vitrail.cli.report import flag, parse_size
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileFlags:
+    """What a file of another library may not say."""
+
+    image_size: Annotated[str | None, flag("PIXELS|HxW", "what the file tells")] = None
+    """Height and width of the images that the model is for, where the file does not tell (a grid that is no square)."""
+    num_heads: Annotated[int | None, flag("INT", "what the file tells")] = None
+    """Attention heads, where the file does not tell."""
+
+
+def hints(flags: FileFlags) -> dict[str, Any]:
+    """Return the settings that were given."""
+    found: dict[str, Any] = {} if flags.num_heads is None else {"num_heads": flags.num_heads}
+    return found if flags.image_size is None else found | {"image_size": parse_size(flags.image_size)}
+
+
+def open_file(path: str, flags: FileFlags, *, pickle: bool) -> Contents:
+    """Read what a file says."""
+    return read(path, pickle=pickle, **hints(flags))
+
+
+def parameters(contents: Contents) -> int:
+    """Count the weights that a file stores."""
+    return sum(math.prod(shape) for shape in contents.tensors.shapes.values())
+
+
+def sha256(path: Path) -> str:
+    """Compute the digest of a file, or of the weights of a folder."""
+    names = ("model.safetensors", "pytorch_model.bin")
+    file = next((path / name for name in names if (path / name).is_file()), path) if path.is_dir() else path
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

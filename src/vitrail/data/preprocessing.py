@@ -1,0 +1,88 @@
+"""How pixels become a model's input: the settings that travel with the weights."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from vitrail.base.errors import ConfigError, did_you_mean
+
+Geometry = Literal["square", "crop"]
+Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
+PresetName = Literal["google", "timm", "huggingface", "torchvision"]
+
+HALF = (0.5, 0.5, 0.5)
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocessing:
+    """From an image of any size to a model's input; (pixel / 255 - mean) / std comes last."""
+
+    image_size: tuple[int, int] = (224, 224)
+    """Height and width of the result, in pixels."""
+    geometry: Geometry = "square"
+    """`square` resizes both sides to the image size; `crop` resizes the short side and cuts out the centre."""
+    crop_fraction: float = 1.0
+    """With `crop`: the share of the resized short side that is kept."""
+    interpolation: Interpolation = "bilinear"
+    """How pixels between pixels are made."""
+    antialias: bool = False
+    """Whether shrinking averages over all the pixels that it covers, as Pillow does."""
+    mean: tuple[float, ...] = HALF
+    """Mean of each channel, for pixels from 0 to 1."""
+    std: tuple[float, ...] = HALF
+    """Deviation of each channel, for pixels from 0 to 1."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no image can go through."""
+        for name, given, known in (
+            ("geometry", self.geometry, get_args(Geometry)),
+            ("interpolation", self.interpolation, get_args(Interpolation)),
+        ):
+            if given not in known:
+                raise ConfigError(
+                    f"{name} is {given!r}, but must be one of {', '.join(known)}.{did_you_mean(given, known)}"
+                )
+        if len(self.image_size) != 2 or min(self.image_size) < 1:
+            raise ConfigError(f"image_size is {self.image_size!r}, but must be (height, width) of at least 1 pixel.")
+        if not 0 < self.crop_fraction <= 1:
+            raise ConfigError(f"crop_fraction is {self.crop_fraction!r}, but must be above 0 and at most 1.")
+        if len(self.mean) != len(self.std) or not self.mean:
+            raise ConfigError(
+                f"mean has {len(self.mean)} channels and std has {len(self.std)}; give one of each for every channel."
+            )
+        if not all(math.isfinite(value) for value in self.mean + self.std) or min(self.std) <= 0:
+            raise ConfigError(f"mean {self.mean} must be finite and std {self.std} above 0 in every channel.")
+
+    @property
+    def short_side(self) -> int:
+        """Pixels of the short side before the crop, rounded down as timm does."""
+        return math.floor(min(self.image_size) / self.crop_fraction + 1e-6)
+
+
+# What each library does to an image of 224x224 when nothing else is said.
+PRESETS: dict[PresetName, Preprocessing] = {
+    "google": Preprocessing(),
+    "timm": Preprocessing(geometry="crop", crop_fraction=0.9, interpolation="bicubic", antialias=True),
+    "huggingface": Preprocessing(antialias=True),
+    "torchvision": Preprocessing(
+        geometry="crop", crop_fraction=224 / 256, antialias=True, mean=IMAGENET_MEAN, std=IMAGENET_STD
+    ),
+}
+
+
+def preset(name: PresetName, *, image_size: tuple[int, int] = (224, 224), channels: int = 3) -> Preprocessing:
+    """Return a library's preprocessing for one image size.
+
+    timm keeps nine tenths of the short side, and everything from 384 pixels on. Channels that are not three all get
+    a mean and deviation of 0.5, since ImageNet's are for red, green and blue.
+    """
+    if name not in PRESETS:
+        raise ConfigError(f"there is no preprocessing {name!r}; choose one of {', '.join(PRESETS)}.")
+    chosen = replace(PRESETS[name], image_size=image_size)
+    if name == "timm" and min(image_size) >= 384:
+        chosen = replace(chosen, crop_fraction=1.0)
+    if channels != 3:
+        chosen = replace(chosen, mean=(0.5,) * channels, std=(0.5,) * channels)
+    return chosen

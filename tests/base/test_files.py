@@ -1,0 +1,45 @@
+import os
+
+import pytest
+
+from vitrail.base.files import atomic_write
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path) -> None:
+    path = tmp_path / "x"
+    with atomic_write(path) as file:
+        file.write(b"new")
+        assert not path.exists()
+    assert path.read_bytes() == b"new"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+
+    def fail() -> None:
+        with atomic_write(path) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_the_bytes_are_on_disk_before_the_name_is(tmp_path, monkeypatch) -> None:
+    events = []
+    monkeypatch.setattr(os, "fsync", lambda _: events.append(("fsync", (tmp_path / "x").exists())))
+    with atomic_write(tmp_path / "x") as file:
+        file.write(b"new")
+    assert events[0] == ("fsync", False)
+    assert ("fsync", True) in events[1:]
+
+
+def test_a_new_file_can_be_read_by_whom_the_umask_allows(tmp_path) -> None:
+    (tmp_path / "plain").write_bytes(b"")
+    with atomic_write(tmp_path / "x") as file:
+        file.write(b"")
+    assert (tmp_path / "x").stat().st_mode == (tmp_path / "plain").stat().st_mode

@@ -1,0 +1,134 @@
+"""Mutated files and odd settings: loaded, or refused in a sentence, and nothing else."""
+
+import json
+import struct
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save
+
+import vitrail
+from tests.checkpoint.making import made, recorded
+from tests.tiny import vit_config
+from vitrail import CheckpointError
+
+SMALL = vit_config(dim=16, depth=1, num_heads=2, mlp_dim=16, image_size=(16, 16))
+
+
+def mutated(data: bytes, draw) -> bytes:
+    """Cut, flip, overwrite, repeat or insert a part of a file."""
+    changed = bytearray(data)
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, max(len(changed) - 1, 0)) | st.integers(0, min(2000, max(len(changed) - 1, 0))))
+        match draw(st.sampled_from(["flip", "cut", "write", "insert", "repeat", "zero"])):
+            case "flip":
+                changed[at : at + 1] = bytes([changed[at] ^ draw(st.integers(1, 255))]) if changed else b""
+            case "cut":
+                del changed[at:]
+            case "write":
+                new = draw(st.binary(min_size=1, max_size=16))
+                changed[at : at + len(new)] = new
+            case "insert":
+                changed[at:at] = draw(st.binary(min_size=1, max_size=16))
+            case "repeat":
+                changed[at:at] = changed[at : at + draw(st.integers(1, 64))]
+            case "zero":
+                changed[at : at + 8] = bytes(8)
+    return bytes(changed)
+
+
+def seeds() -> dict[str, bytes]:
+    """A good file of every kind."""
+    files = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model = made(vit_config(dim=16, depth=1, num_heads=2, mlp_dim=16, image_size=(16, 16), gelu="tanh"))
+        vitrail.save(model, folder / "x.safetensors")
+        files["vitrail"] = (folder / "x.safetensors").read_bytes()
+        for to in ("google", "big-vision"):
+            vitrail.save(model, folder / "x.npz", to=to)
+            files[to] = (folder / "x.npz").read_bytes()
+        vitrail.save(model, folder / "y.safetensors", to="timm")
+        files["timm"] = (folder / "y.safetensors").read_bytes()
+        torch.save(recorded("torchvision_token")[0], folder / "x.pth")
+        files["torch"] = (folder / "x.pth").read_bytes()
+    files["torchvision"] = save(recorded("torchvision_token")[0])
+    return files
+
+
+GOOD = seeds()
+
+
+@pytest.mark.filterwarnings("ignore:.*NaN or infinite weights")
+@settings(max_examples=60)
+@given(st.data())
+@pytest.mark.parametrize("kind", GOOD)
+def test_a_mutated_file_loads_or_is_refused_in_a_sentence(kind, tmp_path_factory, data) -> None:
+    path = tmp_path_factory.mktemp("fuzz", numbered=True) / "x"
+    changed = mutated(GOOD[kind], data.draw)
+    path.write_bytes(changed)
+    try:
+        model = vitrail.load(
+            path, pickle=kind == "torch", **({} if kind in ("vitrail", "google") else {"num_heads": 2})
+        )
+    except vitrail.VitrailError:
+        return
+    assert kind != "vitrail" or changed == GOOD[kind]  # ours notices every change
+    assert model.config.dim
+
+
+@settings(max_examples=100)
+@given(
+    st.binary(max_size=300), st.sampled_from([b"", b"PK\x03\x04", b"\x80\x02", struct.pack("<Q", 40) + b"{", b"<html"])
+)
+def test_random_bytes_are_refused_in_a_sentence(tmp_path_factory, data, start) -> None:
+    path = tmp_path_factory.mktemp("fuzz", numbered=True) / "x"
+    path.write_bytes(start + data)
+    for allowed in (False, True):
+        with pytest.raises(CheckpointError):
+            vitrail.load(path, pickle=allowed)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = {
+    "huggingface": {
+        "config.json": ["num_attention_heads", "image_size", "layer_norm_eps", "hidden_act", "id2label", "model_type"],
+        "preprocessor_config.json": ["resample", "image_mean", "image_std", "do_normalize"],
+    },
+    "timm": {"config.json": ["model_args", "pretrained_cfg", "label_names", "architecture"]},
+}
+
+
+@settings(max_examples=60)
+@given(st.data())
+@pytest.mark.parametrize("kind", KEYS)
+def test_odd_settings_beside_weights_are_used_or_refused_in_a_sentence(kind, tmp_path_factory, data) -> None:
+    folder = tmp_path_factory.mktemp("fuzz", numbered=True)
+    vitrail.save(made(SMALL), folder / "x", to=kind)
+    for name, keys in KEYS[kind].items():
+        path = folder / "x" / name
+        settings = json.loads(path.read_text())
+        settings |= data.draw(st.dictionaries(st.sampled_from(keys), json_values, max_size=2))
+        for inner in ("model_args", "pretrained_cfg"):
+            if isinstance(settings.get(inner), dict):
+                settings[inner] |= data.draw(
+                    st.dictionaries(
+                        st.sampled_from(sorted(settings[inner])) if settings[inner] else st.just("a"),
+                        json_values,
+                        max_size=2,
+                    )
+                )
+        path.write_text(json.dumps(settings))
+    try:
+        model = vitrail.load(folder / "x")
+    except vitrail.VitrailError:
+        return
+    assert model.config.dim == 16

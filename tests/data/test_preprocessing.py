@@ -1,0 +1,57 @@
+import json
+
+import pytest
+
+from vitrail import ConfigError, Preprocessing
+from vitrail.base.settings import from_dict, to_dict
+from vitrail.data.preprocessing import PRESETS, preset
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_survives_json(name) -> None:
+    chosen = preset(name, image_size=(384, 256))
+    assert from_dict(Preprocessing, json.loads(json.dumps(to_dict(chosen)))) == chosen
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "side"), [("timm", 224, 248), ("timm", 384, 384), ("torchvision", 224, 256), ("google", 224, 224)]
+)
+def test_the_short_side_is_the_one_that_the_library_resizes_to(name, size, side) -> None:
+    assert preset(name, image_size=(size, size)).short_side == side
+
+
+def test_a_crop_of_224_from_242_rounds_to_242() -> None:
+    assert Preprocessing(geometry="crop", crop_fraction=224 / 242).short_side == 242
+
+
+def test_torchvision_has_imagenets_pixels_and_the_others_one_half() -> None:
+    assert preset("torchvision").mean == (0.485, 0.456, 0.406)
+    assert {preset(name).mean for name in ("google", "timm", "huggingface")} == {(0.5, 0.5, 0.5)}
+
+
+def test_other_channels_get_one_half_each() -> None:
+    assert preset("torchvision", channels=1).std == (0.5,)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"geometry": "round"}, "geometry is 'round'"),
+        ({"interpolation": "bicubik"}, "Did you mean bicubic"),
+        ({"crop_fraction": 0.0}, "crop_fraction is 0.0"),
+        ({"mean": (0.5,)}, "mean has 1 channels and std has 3"),
+        ({"std": (0.5, 0.0, 0.5)}, "above 0"),
+        ({"mean": (0.5, float("nan"), 0.5)}, "finite"),
+        ({"image_size": (0, 224)}, "at least 1 pixel"),
+    ],
+)
+def test_what_no_image_can_go_through_is_refused(changes, message) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Preprocessing(**changes)
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_an_unknown_preset_is_refused() -> None:
+    with pytest.raises(ConfigError, match="there is no preprocessing 'keras'"):
+        preset("keras")
