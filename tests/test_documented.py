@@ -14,9 +14,7 @@ ROOT = Path(__file__).parent.parent
 STORIES = {"checkpoints.md"}  # whose examples follow from each other; tests/checkpoint/test_guide.py runs them in order
 PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in STORIES)]
 COMMANDS = [command for page in PAGES for command in re.findall(r"^\$ vitrail (.+)$", page.read_text(), re.M)]
-PROGRAMS = [
-    program for page in PAGES for program in re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
-]
+PROGRAMS = {page.name: "".join(re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)) for page in PAGES}
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -31,11 +29,12 @@ def test_a_documented_command_runs_and_prints_what_the_page_shows(command: str) 
     assert block.rstrip("\n").splitlines() == printed
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_documented_program_runs(program: str) -> None:
-    exec(compile(program, "documented", "exec"), {})  # noqa: S102
+@pytest.mark.parametrize("page", [name for name, program in PROGRAMS.items() if program])
+def test_the_documented_programs_of_a_page_run_one_after_the_other(page: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(PROGRAMS[page], page, "exec"), {})  # noqa: S102
 
 
 def test_there_is_something_documented() -> None:
     assert len(COMMANDS) >= 2
-    assert PROGRAMS
+    assert PROGRAMS["README.md"]

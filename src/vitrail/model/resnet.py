@@ -85,6 +85,9 @@ class PreActivationUnit(nn.Module):
 class ResNet(nn.Module):
     """Root, stages, norm, mean over the map, linear."""
 
+    labels: tuple[str, ...] | None = None
+    """The name of each class, when the weights come with them."""
+
     def __init__(self, config: ResNetConfig) -> None:
         super().__init__()
         self.config = config

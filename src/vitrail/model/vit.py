@@ -16,6 +16,9 @@ from vitrail.model.trace import Selection, Trace, select
 class ViT(nn.Module):
     """A Vision Transformer, or a hybrid when its config has a backbone."""
 
+    labels: tuple[str, ...] | None = None
+    """The name of each class, when the weights come with them."""
+
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         self.config = config
