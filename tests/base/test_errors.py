@@ -1,11 +1,11 @@
 import pytest
 
-from vitrail.base.errors import ConfigError, InputError, MissingExtraError, VitrailError, did_you_mean
+from vitrail.base.errors import ConfigError, InputError, VitrailError, WriteError, did_you_mean
 
 NAMES = ("B/16", "B/32", "L/16", "R50x1")
 
 
-@pytest.mark.parametrize("kind", [ConfigError, InputError, MissingExtraError])
+@pytest.mark.parametrize("kind", [ConfigError, InputError, WriteError])
 def test_every_refusal_is_a_vitrail_error(kind) -> None:
     with pytest.raises(VitrailError, match="a sentence"):
         raise kind("a sentence")

@@ -1,7 +1,9 @@
+import errno
 import os
 
 import pytest
 
+from vitrail.base.errors import InputError, WriteError
 from vitrail.base.files import atomic_write
 
 
@@ -43,3 +45,33 @@ def test_a_new_file_can_be_read_by_whom_the_umask_allows(tmp_path) -> None:
     with atomic_write(tmp_path / "x") as file:
         file.write(b"")
     assert (tmp_path / "x").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tmp_path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+
+    def fill() -> None:
+        with atomic_write(path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(WriteError, match="No space left on device; what was there before is untouched"):
+        fill()
+    assert path.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_what_is_no_ordinary_file_is_never_replaced(tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="no ordinary file"), atomic_write(tmp_path / "pipe"):
+        pass
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_link_stays_a_link_to_the_new_file(tmp_path) -> None:
+    (tmp_path / "target").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    with atomic_write(tmp_path / "link") as file:
+        file.write(b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_bytes() == b"new"

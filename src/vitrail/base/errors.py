@@ -5,9 +5,10 @@
     |   `-- GridError       patches that do not divide the image
     |-- InputError          images, tensors or files that do not fit the model
     |   `-- CheckpointError a file of weights that is damaged, unknown, or does not fit
-    `-- MissingExtraError   an optional dependency that is not installed
+    `-- WriteError          a file that could not be written: a full disk, a folder without permission
 
-The command line prints the sentence and exits with 2; `--debug` shows the traceback.
+The command line prints the sentence and exits with the error's code: 2 for what was given, 1 for work that failed.
+`--debug` shows the traceback.
 """
 
 import difflib
@@ -16,6 +17,8 @@ from collections.abc import Iterable
 
 class VitrailError(Exception):
     """Anything that Vitrail refuses, told in one sentence."""
+
+    exit_code = 2
 
 
 class ConfigError(VitrailError):
@@ -34,8 +37,10 @@ class CheckpointError(InputError):
     """A file of weights that is damaged, of an unknown layout, or does not fit what was asked of it."""
 
 
-class MissingExtraError(VitrailError):
-    """An optional dependency that is needed now and is not installed."""
+class WriteError(VitrailError):
+    """A file that could not be written, after which everything is as it was."""
+
+    exit_code = 1
 
 
 def did_you_mean(given: str, known: Iterable[str], *, most: int = 3) -> str:

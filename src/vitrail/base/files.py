@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from vitrail.base.errors import InputError
+from vitrail.base.errors import InputError, WriteError
 
 
 @contextmanager
@@ -19,18 +19,27 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder, but a file is to be written there; give another name.")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    path = path.resolve()  # a link stays a link: the file behind it is replaced
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no ordinary file"
+        raise InputError(f"{path} is {kind}, but a file is to be written there; give another name.")
+    part = None
     try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        part = Path(name)
         with os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # noqa: PTH101 - a name, not yet a file of ours
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.chmod(0o666 & ~_umask())
+        part.replace(path)
+    except BaseException as error:
+        if part is not None:
+            part.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise WriteError(
+                f"{path} could not be written: {error.strerror or error}; what was there before is untouched."
+            ) from error
         raise
     _sync_folder(path.parent)
 

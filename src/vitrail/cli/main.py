@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except VitrailError as error:
-        return _fail(str(error), 2, debug)
+        return _fail(str(error), error.exit_code, debug)
     except KeyboardInterrupt:
         return _fail("stopped by Ctrl-C.", 130, debug)
     except BrokenPipeError:

@@ -45,11 +45,11 @@ def print_table(
     table = Table(title=escape(title), title_justify="left", title_style="bold", header_style="bold", box=None)
     table.pad_edge = False
     for number, column in enumerate(columns):
-        left = number == 0 or column == "note"
-        table.add_column(escape(column), justify="left" if left else "right", no_wrap=True)
+        left = number == 0 or column in ("note", "value")
+        table.add_column(escape(column), justify="left" if left else "right", overflow="fold")
     for row in rows:
         table.add_row(*map(escape, row))
-    wide = None if sys.stdout.isatty() else 200  # a pipe has no edge to wrap at
+    wide = None if sys.stdout.isatty() else 10_000  # a pipe has no edge to wrap at
     console = Console(width=wide, highlight=False)
     console.print(table)
     for note in notes:

@@ -39,6 +39,8 @@ def write_any(contents: Contents, path: Path, name: FormatName, *, lossy: bool =
 def _check_suffix(path: Path, name: str) -> None:
     """Refuse a file name that would mislead whoever reads it next."""
     needed = {"google": ".npz", "google-linen": ".npz", "big-vision": ".npz", "torchvision": ".safetensors"}.get(name)
+    if name == "timm" and path.suffix in (".npz", ".pth", ".pt", ".bin"):
+        needed = ".safetensors"
     if needed is not None and path.suffix != needed:
         raise CheckpointError(
             f"a {name} file ends in {needed}, but {path} does not; name it {path.with_suffix(needed)}."
