@@ -4,7 +4,8 @@
     |-- ConfigError         settings that no model or run can have
     |   `-- GridError       patches that do not divide the image
     |-- InputError          images, tensors or files that do not fit the model
-    |   `-- CheckpointError a file of weights that is damaged, unknown, or does not fit
+    |   |-- CheckpointError a file of weights that is damaged, unknown, or does not fit
+    |   `-- ImageError      one image that is broken, too large, or of a format that is not read
     `-- WriteError          a file that could not be written: a full disk, a folder without permission
 
 The command line prints the sentence and exits with the error's code: 2 for what was given, 1 for work that failed.
@@ -35,6 +36,10 @@ class InputError(VitrailError):
 
 class CheckpointError(InputError):
     """A file of weights that is damaged, of an unknown layout, or does not fit what was asked of it."""
+
+
+class ImageError(InputError):
+    """One image that is truncated, broken, too large, or of a format that is not read."""
 
 
 class WriteError(VitrailError):

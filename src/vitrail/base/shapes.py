@@ -16,9 +16,11 @@
 The names are checked in tests only; at run time they are documentation.
 """
 
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
+Pixels = UInt8[Tensor, "channel height width"]
+PixelBatch = UInt8[Tensor, "batch channel height width"]
 Images = Float[Tensor, "batch channel height width"]
 FeatureMap = Float[Tensor, "batch features rows columns"]
 PatchPixels = Float[Tensor, "batch patch pixels"]

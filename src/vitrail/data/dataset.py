@@ -1,0 +1,97 @@
+"""A data set: pictures somewhere, a class for each, and the names of the classes.
+
+Every source (a folder, a manifest, shards, arrays, ...) makes a `Dataset`; every reader (loader, survey, evaluation)
+takes one. What differs between sources is only `Pictures`: where image number 7 lies.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Int
+
+from vitrail.base.errors import ImageError, InputError
+from vitrail.base.shapes import Pixels
+from vitrail.data.decode import decode, from_array
+
+Rows = Int[np.ndarray, "image"]
+
+UNLABELLED = -1
+
+
+class Pictures(Protocol):
+    """Where images lie, by number."""
+
+    def __len__(self) -> int: ...
+
+    def name(self, row: int) -> str:
+        """Return what a person calls this image: a path, a member of a shard, a number in an array."""
+
+    def read(self, row: int) -> bytes | np.ndarray:
+        """Return an encoded file, or an array of height x width (x channel) of uint8."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """A sized collection of images, each with a class or without one."""
+
+    pictures: Pictures
+    """Where the images lie."""
+    rows: Rows
+    """Which of the pictures belong to this data set, in order."""
+    targets: Rows
+    """The class of each image as an index into `labels`, or -1 without a label."""
+    labels: tuple[str, ...]
+    """The class names; empty when nothing is labelled."""
+    where: str
+    """What was opened, for messages."""
+    split: str | None = None
+    """Which part of it this is; None for everything."""
+    channels: int = 3
+    """Channels of the images: 3 for files, whatever the arrays have otherwise."""
+    skipped: tuple[tuple[str, str], ...] = ()
+    """What was left out while opening: a name, and why."""
+    notes: tuple[str, ...] = ()
+    """Sentences about the source that a person should see, such as a class that a split lacks."""
+
+    def __post_init__(self) -> None:
+        """Refuse targets that are not classes."""
+        if len(self.rows) != len(self.targets):
+            raise InputError(f"{self.where} has {len(self.rows)} images but {len(self.targets)} labels.")
+        if len(self.targets) and (low := int(self.targets.min())) < UNLABELLED:
+            raise InputError(f"{self.where} has the label {low}, which is below 0.")
+        if len(self.targets) and (high := int(self.targets.max())) >= len(self.labels):
+            raise InputError(f"{self.where} has the label {high}, but only {len(self.labels)} classes, from 0.")
+
+    def __len__(self) -> int:
+        """Count the images."""
+        return len(self.rows)
+
+    def name(self, index: int) -> str:
+        """Return what a person calls image `index`."""
+        return self.pictures.name(int(self.rows[index]))
+
+    def read(self, index: int) -> bytes | np.ndarray:
+        """Return image `index` as it lies there."""
+        return self.pictures.read(int(self.rows[index]))
+
+    def image(self, index: int) -> Pixels:
+        """Return image `index` as pixels; one that is broken raises an `ImageError` with its name."""
+        try:
+            found = self.read(index)
+            return from_array(found) if isinstance(found, np.ndarray) else decode(found)
+        except ImageError as error:
+            raise ImageError(f"{self.name(index)}: {error}") from None
+        except OSError as error:
+            raise ImageError(f"{self.name(index)} could not be read: {error.strerror or error}.") from None
+
+    def take(self, indices: Rows | Sequence[int], *, split: str | None = None) -> "Dataset":
+        """Return a data set of some of the images, in the order given, with the same classes."""
+        chosen = np.asarray(indices, dtype=np.int64)
+        return replace(self, rows=self.rows[chosen], targets=self.targets[chosen], split=split or self.split)
+
+    @property
+    def counts(self) -> Rows:
+        """Count the images of each class."""
+        return np.bincount(self.targets[self.targets >= 0], minlength=len(self.labels))
