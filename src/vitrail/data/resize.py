@@ -91,7 +91,7 @@ def _window_by_taps(pixels: Pixels, size: Size, window: Box, interpolation: Inte
     near = near.float().permute(1, 2, 0)
     mixed = torch.einsum("hixc,hi->hxc", near.unflatten(0, rows.shape), row_weights)
     mixed = torch.einsum("hwjc,wj->hwc", mixed.unflatten(1, columns.shape), column_weights)
-    return mixed.round_().clamp_(0, 255).to(torch.uint8).permute(2, 0, 1)
+    return side_by_side(mixed.round_().clamp_(0, 255).to(torch.uint8).permute(2, 0, 1))
 
 
 def _gather(pixels: Pixels, rows: Int[Tensor, "height"], columns: Int[Tensor, "width"]) -> Pixels:
