@@ -34,7 +34,7 @@ except ImportError:
 __all__ = ["MAX_PIXELS", "Header", "decode", "from_array", "from_pil", "probe", "to_channels"]
 
 MAX_PIXELS = 89_478_485
-"""Pixels of the largest image that is decoded unless told otherwise: where Pillow starts to warn; 256 MiB of colours."""
+"""Pixels of the largest image that is decoded unless told otherwise: Pillow warns from there on; 256 MiB of colours."""
 
 
 class _Jpeg(JpegImageFile):
