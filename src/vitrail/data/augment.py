@@ -1,139 +1,68 @@
-"""What training does to one image: settings, and the chain as a pure function of the pixels and some draws."""
+"""What training does to one image: a pure function of its pixels, the settings, and some numbers in [0, 1)."""
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Iterable, Sequence
 
-from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.base.shapes import Pixels
+import torch
+
+from vitrail.base.shapes import PixelBatch, Pixels
 from vitrail.data import enhance
-from vitrail.data.crop import ERASE_DRAWS, INCEPTION_DRAWS, PadMode, Range, erase, erase_box, inception_box, pad_crop
-from vitrail.data.preprocessing import Interpolation
-from vitrail.data.randaugment import LARGEST, randaugment
-from vitrail.data.resize import resize_box
+from vitrail.data.augmentation import ERASE, ERASING, JITTER, NO_AUGMENTATION, OPERATIONS, Augmentation
+from vitrail.data.crop import erase, erase_box
+from vitrail.data.geometry import cut, cut_small, is_small
+from vitrail.data.randaugment import randaugment
 
-CropMode = Literal["none", "inception", "pad"]
-
-# Which of an image's draws decide what.
-CROP = slice(0, INCEPTION_DRAWS)
-FLIP = INCEPTION_DRAWS
-JITTER = slice(FLIP + 1, FLIP + 9)
-ERASING = JITTER.stop
-ERASE = slice(ERASING + 1, ERASING + 1 + ERASE_DRAWS)
-OPERATIONS = slice(ERASE.stop, None)
+__all__ = ["NO_AUGMENTATION", "Augmentation", "augment", "augment_all"]
 
 ERASE_ASPECT = (0.3, 1 / 0.3)
 
-
-@dataclass(frozen=True, kw_only=True)
-class Augmentation:
-    """Random changes to training images, in the order of the fields; the defaults are the paper's."""
-
-    crop: CropMode = "inception"
-    """`inception` cuts a random box and resizes it; `pad` resizes, adds a border and shifts; `none` only resizes."""
-    area: Range = (0.05, 1.0)
-    """With `inception`: the share of the image that the box may cover."""
-    aspect: Range = (3 / 4, 4 / 3)
-    """With `inception`: width / height that the box may have."""
-    pad: int = 4
-    """With `pad`: pixels of the border, which is also how far the image may shift."""
-    pad_mode: PadMode = "reflect"
-    """With `pad`: what the border shows, the mirrored image or black."""
-    flip: float = 0.5
-    """Probability of mirroring left and right."""
-    brightness: float = 0.0
-    """Jitter: the factor is drawn from 1 - brightness to 1 + brightness."""
-    contrast: float = 0.0
-    """Jitter: likewise."""
-    saturation: float = 0.0
-    """Jitter: likewise; only red, green and blue have it."""
-    hue: float = 0.0
-    """Jitter: turns of the colour circle, drawn from -hue to hue; at most 0.5."""
-    layers: int = 0
-    """RandAugment: operations for each image; 0 is off."""
-    magnitude: float = 0.0
-    """RandAugment: strength of all operations, from 0 to 10."""
-    erase: float = 0.0
-    """Probability of filling a box with noise."""
-    erase_area: Range = (0.02, 0.33)
-    """The share of the image that the noise may cover."""
-    mixup: float = 0.0
-    """Blend pairs of images, with shares drawn from Beta(mixup, mixup); 0 is off."""
-    cutmix: float = 0.0
-    """Paste a box of each other into pairs of images, its share drawn from Beta(cutmix, cutmix); 0 is off."""
-    mix_probability: float = 1.0
-    """Share of the pairs that are mixed at all; with mixup and cutmix both on, half of them by each."""
-    interpolation: Interpolation = "bilinear"
-    """How pixels between pixels are made."""
-    antialias: bool = False
-    """Whether shrinking averages over all the pixels that it covers."""
-
-    def __post_init__(self) -> None:
-        """Refuse what no image can go through."""
-        for name, known in (("crop", CropMode), ("pad_mode", PadMode), ("interpolation", Interpolation)):
-            given, choices = getattr(self, name), get_args(known)
-            if given not in choices:
-                raise ConfigError(
-                    f"{name} is {given!r}, but must be one of {', '.join(choices)}.{did_you_mean(given, choices)}"
-                )
-        for name in ("area", "erase_area", "aspect"):
-            low, high = getattr(self, name)
-            most = math.inf if name == "aspect" else 1.0
-            if not 0 < low <= high <= most or math.isinf(high):
-                raise ConfigError(
-                    f"{name} is {(low, high)!r}, but must rise from above 0{' to at most 1' if most == 1 else ''}."
-                )
-        for name in ("flip", "erase", "mix_probability", "brightness", "contrast", "saturation"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} is {getattr(self, name)!r}, but must be from 0 to 1.")
-        if not 0 <= self.hue <= 0.5:
-            raise ConfigError(f"hue is {self.hue!r} turns, but must be from 0 to 0.5.")
-        if not 0 <= self.magnitude <= LARGEST:
-            raise ConfigError(f"magnitude is {self.magnitude!r}, but must be from 0 to {LARGEST:g}.")
-        for name in ("pad", "layers", "mixup", "cutmix"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ConfigError(f"{name} is {getattr(self, name)!r}, but must be a number from 0 on.")
-
-    @property
-    def draws(self) -> int:
-        """Count the numbers in [0, 1) that one image needs."""
-        return ERASE.stop + 2 * self.layers
-
-    @property
-    def jitters(self) -> bool:
-        """Tell whether colours are changed."""
-        return max(self.brightness, self.contrast, self.saturation, self.hue) > 0
-
-    @property
-    def mixes(self) -> bool:
-        """Tell whether images are mixed with each other."""
-        return (self.mixup > 0 or self.cutmix > 0) and self.mix_probability > 0
+Draws = Sequence[float]
+"""`Augmentation.draws` numbers in [0, 1), which decide everything that happens to one image."""
 
 
-NO_AUGMENTATION = Augmentation(crop="none", flip=0.0)
+def augment(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> Pixels:
+    """Crop, resize, flip, jitter, RandAugment and erase one image."""
+    return augment_all([pixels], augmentation, image_size, pixels.shape[0], [draws])[0]
 
 
-def augment(
-    pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Sequence[float]
-) -> Pixels:
-    """Crop, resize, flip, jitter, RandAugment, erase; `augmentation.draws` numbers in [0, 1) decide everything."""
-    box = (0, 0, pixels.shape[1], pixels.shape[2])
-    if augmentation.crop == "inception":
-        box = inception_box(box[2:], augmentation.area, augmentation.aspect, draws[CROP])
-    if box != (0, 0, *image_size) or tuple(pixels.shape[1:]) != image_size:
-        pixels = resize_box(pixels, box, image_size, augmentation.interpolation, augmentation.antialias)
-    if augmentation.crop == "pad":
-        pixels = pad_crop(pixels, augmentation.pad, augmentation.pad_mode, draws[CROP])
-    if draws[FLIP] < augmentation.flip:
-        pixels = pixels.flip(2)
+def augment_all(
+    pictures: Iterable[Pixels],
+    augmentation: Augmentation,
+    image_size: tuple[int, int],
+    channels: int,
+    draws: Sequence[Draws],
+) -> PixelBatch:
+    """Augment a batch, each image as if it were alone.
+
+    The pictures are asked for one after the other, so that only one photo is in memory at a time. The channels of a
+    pixel lie side by side.
+    """
+    images = torch.empty((len(draws), *image_size, channels), dtype=torch.uint8).permute(0, 3, 1, 2)
+    waiting: dict[torch.Size, dict[int, Pixels]] = {}
+    for place, pixels in enumerate(pictures):
+        if is_small(pixels, augmentation, image_size):
+            waiting.setdefault(pixels.shape, {})[place] = pixels
+        else:
+            images[place] = cut(pixels, augmentation, image_size, draws[place])
+    for group in waiting.values():
+        places = list(group)
+        small = torch.stack([pixels.permute(1, 2, 0) for pixels in group.values()]).permute(0, 3, 1, 2)
+        images[places] = cut_small(small, augmentation, image_size, [draws[place] for place in places])
+    if augmentation.recolours:
+        for place in range(len(draws)):
+            images[place] = recolour(images[place], augmentation, draws[place])
+    return images
+
+
+def recolour(pixels: Pixels, augmentation: Augmentation, draws: Draws) -> Pixels:
+    """Do what comes after the crop: jitter, RandAugment, erase."""
     if augmentation.jitters:
         pixels = jitter(pixels, augmentation, draws[JITTER])
     if augmentation.layers:
         pixels = randaugment(pixels, augmentation.magnitude, draws[OPERATIONS])
     if draws[ERASING] < augmentation.erase:
-        hole = erase_box(image_size, augmentation.erase_area, ERASE_ASPECT, draws[ERASE])
-        pixels = erase(pixels, hole, draws[ERASE][-1]) if hole else pixels
+        size = (pixels.shape[1], pixels.shape[2])
+        box = erase_box(size, augmentation.erase_area, ERASE_ASPECT, draws[ERASE])
+        pixels = erase(pixels, box, draws[ERASE][-1]) if box else pixels
     return pixels
 
 

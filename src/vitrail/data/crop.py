@@ -6,6 +6,8 @@ from typing import Literal
 
 import numpy as np
 import torch
+from jaxtyping import Int64
+from torch import Tensor
 
 from vitrail.base.shapes import Pixels
 
@@ -13,6 +15,7 @@ Box = tuple[int, int, int, int]
 """Top, left, height and width, in pixels."""
 Range = tuple[float, float]
 PadMode = Literal["reflect", "zero"]
+Places = Int64[Tensor, "place"]
 
 TRIES = 10
 INCEPTION_DRAWS = 2 * TRIES + 2
@@ -41,18 +44,23 @@ def inception_box(size: tuple[int, int], area: Range, aspect: Range, draws: Sequ
     return (rows - height) // 2, (columns - width) // 2, height, width
 
 
-def pad_crop(pixels: Pixels, pad: int, mode: PadMode, draws: Sequence[float]) -> Pixels:
-    """Put a border around the image and cut a box of the image's own size out of that, anywhere."""
-    _, height, width = pixels.shape
-    top, left = _place((height + 2 * pad, width + 2 * pad), (height, width), draws)
-    down, right = top - pad, left - pad
-    if mode == "reflect":
-        rows, columns = _reflected(height, down), _reflected(width, right)
-        return pixels[:, rows][:, :, columns]
-    cut = torch.zeros_like(pixels)
-    source = pixels[:, max(down, 0) : height + min(down, 0), max(right, 0) : width + min(right, 0)]
-    cut[:, max(-down, 0) : height - max(down, 0), max(-right, 0) : width - max(right, 0)] = source
-    return cut
+def pad_shift(pad: int, draws: Sequence[float]) -> tuple[int, int]:
+    """Choose how far an image inside of a border moves up and left, from -pad to pad."""
+    top, left = _place((2 * pad, 2 * pad), (0, 0), draws)
+    return top - pad, left - pad
+
+
+def shifted(length: int, shift: int, mode: PadMode) -> Places:
+    """Return which old row makes each new one after a shift; -1 is a black one.
+
+    A mirror does not repeat the edge: 2 1 0 1 2 ... for a shift of -2.
+    """
+    places = torch.arange(shift, shift + length)
+    if mode == "zero":
+        return torch.where((places >= 0) & (places < length), places, -1)
+    period = max(2 * length - 2, 1)
+    folded = places % period
+    return torch.minimum(folded, period - folded) if length > 1 else folded
 
 
 def erase_box(size: tuple[int, int], area: Range, aspect: Range, draws: Sequence[float]) -> Box | None:
@@ -86,10 +94,3 @@ def erase(pixels: Pixels, box: Box, draw: float) -> Pixels:
 def _place(size: tuple[int, int], box: tuple[int, int], draws: Sequence[float]) -> tuple[int, int]:
     """Choose the top left corner of a box, all equally likely."""
     return math.floor(draws[0] * (size[0] - box[0] + 1)), math.floor(draws[1] * (size[1] - box[1] + 1))
-
-
-def _reflected(length: int, shift: int) -> torch.Tensor:
-    """Return the indices shift ... shift + length - 1, mirrored at both ends without repeating the edge."""
-    period = max(2 * length - 2, 1)
-    at = (torch.arange(shift, shift + length) % period).abs()
-    return torch.where(at < length, at, period - at)

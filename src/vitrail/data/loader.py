@@ -20,10 +20,11 @@ from torch.utils.data import DataLoader
 from vitrail.base.errors import ConfigError, ImageError, InputError, VitrailError
 from vitrail.base.seeds import key, keys, uniform
 from vitrail.base.shapes import PixelBatch, Pixels
-from vitrail.data.augment import Augmentation, augment
+from vitrail.data.augment import Augmentation, augment_all
 from vitrail.data.dataset import Dataset
 from vitrail.data.decode import to_channels
 from vitrail.data.mixing import Shares, Targets, mix
+from vitrail.data.permutation import Positions
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import Order, batch_positions, evaluation_shard, training_order
 from vitrail.data.transforms import preprocess
@@ -105,13 +106,11 @@ class TrainingSteps:
         positions = batch_positions(step, batch=self.batch, rank=self.rank, world=self.world)
         epochs, indices = self.order.indices(positions)
         draws = uniform(keys(key(self.seed, "augment"), epochs, indices), self.augmentation.draws).tolist()
-        images = _empty(len(positions), self.channels, self.image_size)
         broken: list[tuple[int, str]] = []
+        pictures = self._pictures(epochs, indices, broken)
         try:
-            for place, index in enumerate(indices.tolist()):
-                indices[place], pixels = self._readable(index, int(epochs[place]), broken)
-                images[place] = augment(pixels, self.augmentation, self.image_size, draws[place])
-        except VitrailError as error:
+            images = augment_all(pictures, self.augmentation, self.image_size, self.channels, draws)
+        except ImageError as error:
             return error
         targets = torch.from_numpy(self.dataset.targets[indices])
         partners, shares = targets, torch.ones(len(positions))
@@ -126,6 +125,12 @@ class TrainingSteps:
             positions=torch.from_numpy(positions),
             broken=tuple(broken),
         )
+
+    def _pictures(self, epochs: Positions, indices: Positions, broken: list[tuple[int, str]]) -> Iterator[Pixels]:
+        """Read the images one after the other; `indices` come to name those that were read."""
+        for place, (epoch, index) in enumerate(zip(epochs.tolist(), indices.tolist(), strict=True)):
+            indices[place], pixels = self._readable(index, epoch, broken)
+            yield pixels
 
     def _readable(self, index: int, epoch: int, broken: list[tuple[int, str]]) -> tuple[int, Pixels]:
         """Return an image, or where it is broken and may be skipped, the first good one of a keyed probe."""
@@ -162,7 +167,8 @@ class EvaluationSteps:
     def __getitem__(self, number: int) -> Batch | VitrailError:
         """Read and preprocess the images of one batch; a broken one that may be skipped is left out."""
         chosen = self.shard[number * self.batch : (number + 1) * self.batch]
-        images = _empty(len(chosen), len(self.preprocessing.mean), self.preprocessing.image_size)
+        shape = (len(chosen), *self.preprocessing.image_size, len(self.preprocessing.mean))
+        images = torch.empty(shape, dtype=torch.uint8).permute(0, 3, 1, 2)
         good: list[int] = []
         broken: list[tuple[int, str]] = []
         for index in chosen:
@@ -326,8 +332,3 @@ def _read(dataset: Dataset, index: int, channels: int) -> Pixels:
         return to_channels(pixels, channels)
     except ImageError as error:
         raise ImageError(f"{dataset.name(index)}: {error}") from None
-
-
-def _empty(count: int, channels: int, image_size: tuple[int, int]) -> PixelBatch:
-    """Return room for a batch, with the channels of a pixel side by side."""
-    return torch.empty((count, *image_size, channels), dtype=torch.uint8).permute(0, 3, 1, 2)
