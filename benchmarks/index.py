@@ -38,7 +38,9 @@ for index in range(0, len(data), 101):
 found["name_us"] = round(1e6 * (time.perf_counter() - began) / len(range(0, len(data), 101)), 2)
 read, write = os.pipe()
 if os.fork() == 0:
-    private = lambda: sum(int(line.split()[1]) for line in open("/proc/self/smaps_rollup") if line.startswith("Private_Dirty"))
+    def private():
+        lines = open("/proc/self/smaps_rollup").read().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty"))
     first = private()
     for epoch in range(20):
         for index in range(epoch, len(data), 1009):

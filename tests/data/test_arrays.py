@@ -22,7 +22,12 @@ def pixels(*shape: int) -> np.ndarray:
 
 
 def test_an_npz_has_its_splits_and_labels(tmp_path) -> None:
-    given_arrays = {"x_train": pixels(6, 4, 5, 3), "y_train": np.array([0, 1, 2, 0, 1, 2]), "x_test": pixels(2, 4, 5, 3), "y_test": np.array([[2], [0]])}
+    given_arrays = {
+        "x_train": pixels(6, 4, 5, 3),
+        "y_train": np.array([0, 1, 2, 0, 1, 2]),
+        "x_test": pixels(2, 4, 5, 3),
+        "y_test": np.array([[2], [0]]),
+    }
     np.savez_compressed(tmp_path / "x.npz", **given_arrays)
     splits = open_splits(tmp_path / "x.npz")
     assert {name: len(data) for name, data in splits.items()} == {"train": 6, "test": 2}
@@ -113,7 +118,13 @@ def test_arrays_that_do_not_fit_are_refused_in_a_sentence(tmp_path, members, mes
 
 
 def test_a_class_that_only_the_test_split_has_is_refused(tmp_path) -> None:
-    np.savez(tmp_path / "x.npz", x_train=pixels(2, 3, 3), y_train=np.array([0, 1]), x_test=pixels(1, 3, 3), y_test=np.array([2]))
+    np.savez(
+        tmp_path / "x.npz",
+        x_train=pixels(2, 3, 3),
+        y_train=np.array([0, 1]),
+        x_test=pixels(1, 3, 3),
+        y_test=np.array([2]),
+    )
     with pytest.raises(InputError, match=r"1 images of 1 classes that are not among the 2 known ones: 2\."):
         open_data(tmp_path / "x.npz", split="test")
 
@@ -122,7 +133,10 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(arrays, "_PLAIN_BYTES", 1 << 20)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (40, 1000, 1000)})
-    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.npy", "w", force_zip64=True) as file:
+    with (
+        zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("x.npy", "w", force_zip64=True) as file,
+    ):
         file.write(header.getvalue())
         for _ in range(40):
             file.write(bytes(1_000_000))
@@ -165,7 +179,10 @@ def test_idx_files_plain_or_packed(tmp_path, end, front, mark) -> None:
         idx(tmp_path / f"{front}{split}-labels{mark}idx1-ubyte{end}", np.array(labels, np.uint8))
     for where in (tmp_path, tmp_path / f"{front}t10k-images{mark}idx3-ubyte{end}"):
         splits = open_splits(where)
-        assert {name: data.targets.tolist() for name, data in splits.items()} == {"train": [0, 1, 2, 1, 0], "test": [2, 2]}
+        assert {name: data.targets.tolist() for name, data in splits.items()} == {
+            "train": [0, 1, 2, 1, 0],
+            "test": [2, 2],
+        }
         np.testing.assert_array_equal(splits["train"].read(3)[..., 0], train[3])
     assert any("has no images of 2 of 3 classes" in note for note in splits["test"].notes)
 
@@ -207,7 +224,7 @@ def test_a_broken_gz_is_refused(tmp_path) -> None:
     path = idx(tmp_path / "train-images-idx3-ubyte.gz", pixels(50, 20, 20))
     for content in (path.read_bytes()[:-20], b"not packed at all", path.read_bytes()[:30]):
         path.write_bytes(content)
-        with pytest.raises(InputError, match="cannot be read|no idx"):
+        with pytest.raises(InputError, match=r"cannot be read|no idx"):
             open_data(tmp_path)
 
 

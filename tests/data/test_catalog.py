@@ -70,7 +70,10 @@ def test_what_is_no_data_is_refused_in_a_sentence(tmp_path, monkeypatch, where, 
 
 def test_one_pile_is_cut_class_by_class_and_by_the_seed(tmp_path) -> None:
     tree(tmp_path, [f"{name}/{number}.jpg" for name, count in (("a", 20), ("b", 10)) for number in range(count)])
-    train, val = open_data(tmp_path, split="train", val_fraction=0.2), open_data(tmp_path, split="val", val_fraction=0.2)
+    train, val = (
+        open_data(tmp_path, split="train", val_fraction=0.2),
+        open_data(tmp_path, split="val", val_fraction=0.2),
+    )
     assert train.counts.tolist() == [16, 8]
     assert val.counts.tolist() == [4, 2]
     assert sorted([*train.rows, *val.rows]) == list(range(30))
@@ -119,7 +122,10 @@ def test_a_split_that_lacks_a_class_keeps_the_numbers(tmp_path) -> None:
 
 def test_a_split_that_adds_a_class_is_refused_and_training_says_so(tmp_path) -> None:
     tree(tmp_path, ["train/b/1.jpg", "train/c/1.jpg", "val/a/1.jpg", "val/b/2.jpg"])
-    with pytest.raises(InputError, match=r"the val split of .* 1 images of 1 classes .* among the 2 known ones: a\. The known ones are b, c"):
+    with pytest.raises(
+        InputError,
+        match=r"the val split of .* 1 images of 1 classes .* among the 2 known ones: a\. The known ones are b, c",
+    ):
         open_data(tmp_path, split="val")
     train = open_data(tmp_path, split="train")
     assert train.labels == ("b", "c")
@@ -163,8 +169,12 @@ def test_an_index_of_files_or_shards_opens_as_what_it_was_made_from(tmp_path) ->
         before, after = open_data(tmp_path / where, split=split), open_data(tmp_path / f"{where}.index", split=split)
         assert after.labels == before.labels
         assert after.targets.tolist() == before.targets.tolist()
-        assert [after.name(index) for index in range(len(after))] == [before.name(index) for index in range(len(before))]
-        assert [after.read(index) for index in range(len(after))] == [before.read(index) for index in range(len(before))]
+        assert [after.name(index) for index in range(len(after))] == [
+            before.name(index) for index in range(len(before))
+        ]
+        assert [after.read(index) for index in range(len(after))] == [
+            before.read(index) for index in range(len(before))
+        ]
     with pytest.raises(InputError, match="only files and tar shards"):
         save_index("sample", tmp_path / "x.index")
 

@@ -32,7 +32,10 @@ def written(folder, text: str, name: str = "list.csv"):
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 def test_a_table_is_read_with_any_delimiter_and_line_end(tmp_path, mark, end, last, start) -> None:
     tree(tmp_path, FILES)
-    rows = [["Label", "n", "Filename", "subset"], *(["dog" if "dog" in name else "cat", "7", name, "train"] for name in FILES)]
+    rows = [
+        ["Label", "n", "Filename", "subset"],
+        *(["dog" if "dog" in name else "cat", "7", name, "train"] for name in FILES),
+    ]
     text = start + end.join(mark.join(row) for row in rows) + (end if last else "")
     data = open_data(written(tmp_path, text))
     assert names(data) == FILES
@@ -44,16 +47,25 @@ def test_a_table_is_read_with_any_delimiter_and_line_end(tmp_path, mark, end, la
 def test_quotes_go_through_pythons_reader_and_give_the_same(tmp_path) -> None:
     tree(tmp_path, ["a, b/1.jpg", 'say "x".jpg', "plain.jpg"])
     with (tmp_path / "list.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([["path", "label"], ["a, b/1.jpg", "one, two"], ['say "x".jpg', "b"], ["plain.jpg", "b"]])
+        csv.writer(file).writerows(
+            [["path", "label"], ["a, b/1.jpg", "one, two"], ['say "x".jpg', "b"], ["plain.jpg", "b"]]
+        )
     data = open_data(tmp_path / "list.csv")
     assert names(data) == ["a, b/1.jpg", 'say "x".jpg', "plain.jpg"]
     assert data.labels == ("b", "one, two")
 
 
-CELLS = st.text(st.characters(codec="utf-8", exclude_characters='"\n\r\0,;\t/\\', exclude_categories=("C", "Z")), min_size=1, max_size=12)
+CELLS = st.text(
+    st.characters(codec="utf-8", exclude_characters='"\n\r\0,;\t/\\', exclude_categories=("C", "Z")),
+    min_size=1,
+    max_size=12,
+)
 
 
-@given(st.lists(st.tuples(CELLS, CELLS, st.sampled_from(["", "train", "val"])), min_size=1, max_size=40), st.integers(40, 400))
+@given(
+    st.lists(st.tuples(CELLS, CELLS, st.sampled_from(["", "train", "val"])), min_size=1, max_size=40),
+    st.integers(40, 400),
+)
 def test_the_fast_reader_agrees_with_pythons(tmp_path_factory, rows, chunk) -> None:
     folder = tmp_path_factory.mktemp("fast")
     path = written(folder, "path,label,split\n" + "".join(",".join(row) + "\n" for row in rows))
@@ -75,13 +87,16 @@ def test_the_fast_reader_agrees_with_pythons(tmp_path_factory, rows, chunk) -> N
 
 def test_the_fast_reader_was_the_one_for_a_plain_file(tmp_path, monkeypatch) -> None:
     tree(tmp_path, FILES)
-    monkeypatch.setattr(manifest, "_csv_rows", lambda path: pytest.fail("the slow reader was asked"))
+    monkeypatch.setattr(manifest, "_csv_rows", lambda _: pytest.fail("the slow reader was asked"))
     assert len(open_data(written(tmp_path, "path,label\n" + "".join(f"{name},x\n" for name in FILES)))) == 4
 
 
 def test_json_lines(tmp_path) -> None:
     tree(tmp_path, FILES)
-    rows = [{"image": name, "label": number % 2, "split": "dev" if number == 3 else "train"} for number, name in enumerate(FILES)]
+    rows = [
+        {"image": name, "label": number % 2, "split": "dev" if number == 3 else "train"}
+        for number, name in enumerate(FILES)
+    ]
     path = written(tmp_path, "\n\n".join(map(json.dumps, rows)), "list.jsonl")
     splits = open_splits(path)
     assert {name: len(data) for name, data in splits.items()} == {"train": 3, "val": 1}
@@ -91,7 +106,10 @@ def test_json_lines(tmp_path) -> None:
 
 def test_whole_numbers_are_indices_and_gaps_are_said(tmp_path) -> None:
     tree(tmp_path, FILES)
-    path = written(tmp_path, "path,label\n" + "".join(f"{name},{number}\n" for name, number in zip(FILES, [0, 3, 3, 10], strict=True)))
+    path = written(
+        tmp_path,
+        "path,label\n" + "".join(f"{name},{number}\n" for name, number in zip(FILES, [0, 3, 3, 10], strict=True)),
+    )
     data = open_data(path)
     assert data.labels == tuple(map(str, range(11)))
     assert data.targets.tolist() == [0, 3, 3, 10]
@@ -100,13 +118,25 @@ def test_whole_numbers_are_indices_and_gaps_are_said(tmp_path) -> None:
 
 def test_numbers_among_names_are_names(tmp_path) -> None:
     tree(tmp_path, FILES)
-    data = open_data(written(tmp_path, "path,label\n" + "".join(f"{name},{label}\n" for name, label in zip(FILES, ["10", "9", "x", "9"], strict=True))))
+    data = open_data(
+        written(
+            tmp_path,
+            "path,label\n"
+            + "".join(f"{name},{label}\n" for name, label in zip(FILES, ["10", "9", "x", "9"], strict=True)),
+        )
+    )
     assert data.labels == ("10", "9", "x")
 
 
 def test_an_empty_label_is_no_label(tmp_path) -> None:
     tree(tmp_path, FILES)
-    data = open_data(written(tmp_path, "path,label\n" + "".join(f"{name},{label}\n" for name, label in zip(FILES, ["a", "", " ", "b"], strict=True))))
+    data = open_data(
+        written(
+            tmp_path,
+            "path,label\n"
+            + "".join(f"{name},{label}\n" for name, label in zip(FILES, ["a", "", " ", "b"], strict=True)),
+        )
+    )
     assert data.targets.tolist() == [0, -1, -1, 1]
     assert any("2 of 4 images" in note for note in data.notes)
 
@@ -121,8 +151,13 @@ def test_a_column_of_paths_alone_is_enough_to_predict(tmp_path) -> None:
 def test_missing_files_are_charged_to_the_budget(tmp_path, quote) -> None:
     tree(tmp_path, FILES)
     listed = [*FILES, "gone/5.jpg", "cat/6.jpg"]
-    path = written(tmp_path, "path,label\n" + "".join(f"{quote}{name}{quote},x{number % 2}\n" for number, name in enumerate(listed)))
-    with pytest.raises(InputError, match=r"2 of 6 images are broken or missing, and 0 may be: .*gone/5\.jpg.*no such file"):
+    path = written(
+        tmp_path,
+        "path,label\n" + "".join(f"{quote}{name}{quote},x{number % 2}\n" for number, name in enumerate(listed)),
+    )
+    with pytest.raises(
+        InputError, match=r"2 of 6 images are broken or missing, and 0 may be: .*gone/5\.jpg.*no such file"
+    ):
         open_data(path)
     data = open_data(path, skip_broken="2")
     assert names(data) == FILES
@@ -217,7 +252,11 @@ def test_a_field_without_end_is_a_sentence(tmp_path) -> None:
 
 def test_rows_without_a_split_are_in_none(tmp_path) -> None:
     tree(tmp_path, FILES)
-    path = written(tmp_path, "path,label,split\n" + "".join(f"{name},a,{split}\n" for name, split in zip(FILES, ["train", "", "fold 2", "test"], strict=True)))
+    path = written(
+        tmp_path,
+        "path,label,split\n"
+        + "".join(f"{name},a,{split}\n" for name, split in zip(FILES, ["train", "", "fold 2", "test"], strict=True)),
+    )
     splits = open_splits(path)
     assert {name: len(data) for name, data in splits.items()} == {"train": 1, "test": 1, "fold 2": 1}
     assert len(open_data(path)) == 4

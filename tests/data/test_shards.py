@@ -20,7 +20,11 @@ END = bytes(1024)
 
 
 def sample(start: int, count: int = 3) -> dict[str, bytes]:
-    return {f"{n:04d}.{end}": picture(n) if end == "jpg" else b"%d\n" % (n % 2) for n in range(start, start + count) for end in ("jpg", "cls")}
+    return {
+        f"{n:04d}.{end}": picture(n) if end == "jpg" else b"%d\n" % (n % 2)
+        for n in range(start, start + count)
+        for end in ("jpg", "cls")
+    }
 
 
 @pytest.mark.parametrize(
@@ -169,7 +173,14 @@ def test_a_sparse_file_is_left_alone_and_what_follows_is_found(tmp_path) -> None
 
 
 def test_twice_the_same_name_is_a_counted_skip_and_the_first_wins(tmp_path) -> None:
-    content = header("a.jpg", size=3) + padded(b"one") + header("a.jpg", size=3) + padded(b"two") + header("a.png", size=1) + padded(b"3")
+    content = (
+        header("a.jpg", size=3)
+        + padded(b"one")
+        + header("a.jpg", size=3)
+        + padded(b"two")
+        + header("a.png", size=1)
+        + padded(b"3")
+    )
     (tmp_path / "x.tar").write_bytes(content + END)
     with pytest.raises(InputError, match=r"2 of 3 images .*already has a\.jpg"):
         open_data(tmp_path / "x.tar")
@@ -265,7 +276,11 @@ def test_shards_are_read_in_other_processes(tmp_path) -> None:
 def test_mutated_shards_are_read_or_refused_in_a_sentence(tmp_path_factory, data) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "x.tar"
     long = "long/" * 60 + "x.jpg"
-    tar(path, {**sample(0), long: picture(9), "z.json": b'{"label": "a"}'}, form=data.draw(st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])))
+    tar(
+        path,
+        {**sample(0), long: picture(9), "z.json": b'{"label": "a"}'},
+        form=data.draw(st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])),
+    )
     whole = bytearray(path.read_bytes()[:10_240]) if data.draw(st.booleans()) else bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(0, 6))):
         block = 512 * data.draw(st.integers(0, len(whole) // 512 - 1))

@@ -72,7 +72,14 @@ def test_tables_that_do_not_fit_are_refused(tmp_path, columns, message) -> None:
 
 
 def test_a_path_in_a_table_is_not_followed(tmp_path) -> None:
-    rows = pa.table({"image": pa.array([{"bytes": None, "path": "/etc/hostname"}], pa.struct([("bytes", pa.binary()), ("path", pa.string())])), "label": [0]})
+    rows = pa.table(
+        {
+            "image": pa.array(
+                [{"bytes": None, "path": "/etc/hostname"}], pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+            ),
+            "label": [0],
+        }
+    )
     pq.write_table(rows, tmp_path / "x.parquet")
     with pytest.raises(ImageError, match="not followed"):
         open_data(tmp_path / "x.parquet").image(0)

@@ -18,6 +18,8 @@ from vitrail.data.sources.pile import Codebook
 
 _CHUNK = 1 << 24
 _MOST_WORD = 128
+_MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+"""Keep so many of eight bytes."""
 _NEWLINE, _RETURN, _DOT, _SLASH = b"\n\r./"
 
 Bytes = UInt8[np.ndarray, "byte"]
@@ -215,17 +217,19 @@ def _words(chunk: Bytes, starts: Positions, ends: Positions, book: Codebook) -> 
     longest = int(lengths.max(initial=0))
     if longest > _MOST_WORD:
         raise _NotPlainError
-    width = max(8, longest + -longest % 8)
-    places = np.arange(width)
-    cells = chunk[np.minimum(starts[:, None] + places, len(chunk) - 1)]
-    cells[places >= lengths[:, None]] = 0  # no text has zero bytes: the padding is no part of a word
-    packed = cells.view(np.uint64)
-    hashes = packed[:, 0].copy()
-    for column in packed.T[1:]:
+    window = np.ndarray(len(chunk), "<u8", np.append(chunk, np.zeros(8, np.uint8)), strides=(1,))  # 8 bytes from each
+    packed = np.empty((max(1, -(-longest // 8)), len(starts)), np.uint64)  # no text has zero bytes: they pad
+    for at, part in enumerate(packed):
+        left = np.clip(lengths - 8 * at, 0, 8)
+        part[:] = window[np.minimum(starts + 8 * at, len(chunk) - 1)] & _MASKS[left]
+    hashes = packed[0].copy()
+    for part in packed[1:]:
         hashes ^= hashes >> np.uint64(29)
-        hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + column
+        hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + part
     _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-    if not (packed[first][inverse] == packed).all():  # two words with one hash: hardly ever, but then not here
+    if not all(
+        (part[first][inverse] == part).all() for part in packed
+    ):  # two words with one hash: hardly ever, but then not here
         raise _NotPlainError
     table = np.empty(len(first), np.int32)
     for at in np.argsort(first):  # words are numbered in the order in which they come

@@ -225,9 +225,9 @@ def _label(handle: int, member: Member, suffix: str) -> str:
         raise ValueError("the label is no text or no JSON") from None
     if label is None:
         return ""
-    if isinstance(label, bool) or not isinstance(label, int | str):
-        raise ValueError("the label is neither a number nor a name")
-    return class_name(str(label))
+    if isinstance(label, int | str) and not isinstance(label, bool):
+        return class_name(str(label))
+    raise ValueError("the label is neither a number nor a name")
 
 
 def _class_list(folder: Path) -> tuple[str, ...] | None:
