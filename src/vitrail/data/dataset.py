@@ -6,7 +6,7 @@ takes one. What differs between sources is only `Pictures`: where image number 7
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
@@ -20,10 +20,12 @@ Rows = Int[np.ndarray, "image"]
 UNLABELLED = -1
 
 
+@runtime_checkable
 class Pictures(Protocol):
     """Where images lie, by number."""
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """Count the images."""
 
     def name(self, row: int) -> str:
         """Return what a person calls this image: a path, a member of a shard, a number in an array."""
