@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
-from vitrail.base.shapes import Pixels
+from vitrail.base.shapes import NewPixels, Pixels
 from vitrail.data.preprocessing import Interpolation
 
 Size = tuple[int, int]
@@ -28,7 +28,7 @@ _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos": 6}
 _CUBIC = -0.75  # torch's without antialiasing; with it, torch's and Pillow's is -0.5
 
 
-def resize(pixels: Pixels, size: Size, interpolation: Interpolation = "bilinear", antialias: bool = True) -> Pixels:
+def resize(pixels: Pixels, size: Size, interpolation: Interpolation = "bilinear", antialias: bool = True) -> NewPixels:
     """Resize an image of any number of channels to (height, width)."""
     if tuple(pixels.shape[1:]) == size:
         return pixels
@@ -41,7 +41,7 @@ def resize(pixels: Pixels, size: Size, interpolation: Interpolation = "bilinear"
 
 def resize_box(
     pixels: Pixels, box: Box, size: Size, interpolation: Interpolation = "bilinear", antialias: bool = True
-) -> Pixels:
+) -> NewPixels:
     """Cut out (top, left, height, width) and resize it to (height, width)."""
     top, left, height, width = box
     return resize(pixels[:, top : top + height, left : left + width], size, interpolation, antialias)
@@ -49,7 +49,7 @@ def resize_box(
 
 def resize_window(
     pixels: Pixels, size: Size, window: Box, interpolation: Interpolation = "bilinear", antialias: bool = True
-) -> Pixels:
+) -> NewPixels:
     """Resize to (height, width) and cut out (top, left, height, width), without ever making what is cut off.
 
     For images of which the resized whole would be huge, as one of 1x65535 pixels with its short side at 256.
@@ -64,7 +64,7 @@ def side_by_side(pixels: Pixels) -> Pixels:
     return pixels.permute(1, 2, 0).contiguous().permute(2, 0, 1)
 
 
-def _window_by_pillow(pixels: Pixels, size: Size, window: Box, interpolation: Interpolation) -> Pixels:
+def _window_by_pillow(pixels: Pixels, size: Size, window: Box, interpolation: Interpolation) -> NewPixels:
     top, left, height, width = window
     old_height, old_width = pixels.shape[1:]
     down, right = old_height / size[0], old_width / size[1]
@@ -81,7 +81,7 @@ def _window_by_pillow(pixels: Pixels, size: Size, window: Box, interpolation: In
     return torch.from_numpy(np.stack(channels, axis=2)).permute(2, 0, 1)
 
 
-def _window_by_taps(pixels: Pixels, size: Size, window: Box, interpolation: Interpolation) -> Pixels:
+def _window_by_taps(pixels: Pixels, size: Size, window: Box, interpolation: Interpolation) -> NewPixels:
     top, left, height, width = window
     rows, row_weights = _taps(pixels.shape[1], size[0], top, height, interpolation)
     columns, column_weights = _taps(pixels.shape[2], size[1], left, width, interpolation)
@@ -94,7 +94,7 @@ def _window_by_taps(pixels: Pixels, size: Size, window: Box, interpolation: Inte
     return side_by_side(mixed.round_().clamp_(0, 255).to(torch.uint8).permute(2, 0, 1))
 
 
-def _gather(pixels: Pixels, rows: Int[Tensor, "height"], columns: Int[Tensor, "width"]) -> Pixels:
+def _gather(pixels: Pixels, rows: Int[Tensor, "new_height"], columns: Int[Tensor, "new_width"]) -> NewPixels:
     """Pick rows and columns, first those that leave less."""
     picked = pixels.permute(1, 2, 0)
     if rows.shape[0] * picked.shape[1] <= picked.shape[0] * columns.shape[0]:

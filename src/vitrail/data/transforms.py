@@ -3,7 +3,7 @@
 import torch
 
 from vitrail.base.errors import ImageError
-from vitrail.base.shapes import Images, PixelBatch, Pixels
+from vitrail.base.shapes import Images, NewPixels, PixelBatch, Pixels
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.resize import resize, resize_window, side_by_side
 
@@ -11,7 +11,7 @@ from vitrail.data.resize import resize, resize_window, side_by_side
 _WASTE = 16
 
 
-def preprocess(pixels: Pixels, preprocessing: Preprocessing) -> Pixels:
+def preprocess(pixels: Pixels, preprocessing: Preprocessing) -> NewPixels:
     """Bring an image to the model's size: resized as a whole, or its short side resized and the centre cut out."""
     how = preprocessing
     if how.geometry == "square":
