@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import scipy.fft
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,11 +77,12 @@ def test_two_shirts_with_the_same_outline_are_not_the_same_picture() -> None:
 
 
 @pytest.mark.parametrize("size", [(28, 28), (41, 77), (1, 300), (1200, 2), (5, 5)])
-def test_the_hash_is_the_signs_of_scipys_cosine_transform(size) -> None:
+def test_the_hash_is_the_signs_of_the_cosine_transform_written_out(size) -> None:
     random = np.random.default_rng(1)
     grey = random.integers(0, 256, size, dtype=np.uint8)
     small = _mean_over_cells(grey.astype(np.float64), 32)
-    spectrum = scipy.fft.dctn(small, type=2)[:8, :8]
+    waves = [[np.cos(np.pi * k * (n + 0.5) / 32) for n in range(32)] for k in range(8)]
+    spectrum = np.einsum("yx,uy,vx->uv", small, waves, waves)
     sure = np.abs(spectrum) > 1e-2
     wanted = spectrum > 0
     found = fingerprint(torch.from_numpy(grey)[None]).hash

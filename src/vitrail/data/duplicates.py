@@ -68,7 +68,7 @@ def fingerprint(pixels: Pixels, *, near: bool = True) -> Print:
     """Return what identifies an image, exactly and, if asked, nearly."""
     values = pixels.permute(1, 2, 0).numpy()  # as it lies in memory
     digest = hashlib.blake2b(repr(values.shape).encode(), digest_size=8)
-    digest.update(np.ascontiguousarray(values))
+    digest.update(np.ascontiguousarray(values).data)
     exact = int.from_bytes(digest.digest(), "little")
     if not near:
         return Print(exact, 0, None)

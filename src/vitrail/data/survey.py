@@ -7,7 +7,7 @@ is kept but a print (`duplicates.py`); memory is some 300 bytes for each image.
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -165,7 +165,7 @@ def look_at(dataset: Dataset, index: int, *, near: bool = True) -> Look:
     return Look(form, mode, height, width, size, fingerprint(pixels, near=near), None)
 
 
-def _looks(splits: Mapping[str, Dataset], near: bool, workers: int) -> Iterator[Look]:
+def _looks(splits: Mapping[str, Dataset], near: bool, workers: int) -> Generator[Look]:
     """Look at every image on several threads, and yield in order; few blocks are ahead of whoever asks."""
     stopped = threading.Event()
 
