@@ -166,10 +166,11 @@ def _refusing() -> Iterator[None]:
         yield
     except ImageError:
         raise
-    except MemoryError:
-        raise ImageError("it needs more memory than there is; shrink it first.") from None
+    except (MemoryError, Image.DecompressionBombError):
+        raise ImageError("it has more pixels than there is memory for; shrink it first.") from None
     except Exception as error:  # Pillow's readers raise a dozen kinds for broken files
         if isinstance(error, OSError) and error.errno:
             raise ImageError(f"it could not be read: {error.strerror}.") from None
-        reason = "".join(letter for letter in " ".join(str(error).split())[:100] if letter.isprintable())
-        raise ImageError(f"it is broken or truncated{reason and f' ({reason})'}; make it anew, or remove it.") from None
+        reason = " ".join(str(error).split())
+        reason = f" ({reason})" if reason.isprintable() and 0 < len(reason) <= 80 else ""
+        raise ImageError(f"it is broken or truncated{reason}; make it anew, or remove it.") from None

@@ -61,7 +61,7 @@ class ArrayPictures:
     def read(self, row: int) -> np.ndarray:
         """Return height x width x channel."""
         part, at = self._place(row)
-        return np.asarray(part.images[at])
+        return np.array(part.images[at])  # a copy: nobody writes into the data, and a mapped file is left as it is
 
 
 def pile_of(where: str, parts: Sequence[Part], names: Sequence[str] = (), notes: tuple[str, ...] = ()) -> Pile:
