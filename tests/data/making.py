@@ -36,7 +36,9 @@ def tar(path: Path, files: dict[str, bytes], *, form: int = tarfile.USTAR_FORMAT
     return path
 
 
-def header(name: str = "x.jpg", *, size: int = 0, kind: bytes = b"0", prefix: str = "", magic: bytes = b"ustar\x0000") -> bytes:
+def header(
+    name: str = "x.jpg", *, size: int = 0, kind: bytes = b"0", prefix: str = "", magic: bytes = b"ustar\x0000"
+) -> bytes:
     """The header of a tar member, written out by hand."""
     block = bytearray(512)
     block[: len(name)] = name.encode()

@@ -26,7 +26,10 @@ def test_class_folders_are_classes_in_the_order_of_their_names(tmp_path) -> None
 
 def test_every_known_extension_counts_in_any_case_and_nothing_else(tmp_path) -> None:
     good = ["a.jpg", "b.JPEG", "c.jfif", "d.Png", "e.webp", "f.bmp", "g.GIF", "h.tif", "i.tiff"]
-    tree(tmp_path, [*(f"x/{name}" for name in good), "x/readme.txt", "x/model", "x/.hidden.jpg", "y/z.jpg", "x/a.jpg.txt"])
+    tree(
+        tmp_path,
+        [*(f"x/{name}" for name in good), "x/readme.txt", "x/model", "x/.hidden.jpg", "y/z.jpg", "x/a.jpg.txt"],
+    )
     data = open_data(tmp_path)
     assert names(data) == [*(f"x/{name}" for name in good), "y/z.jpg"]
     assert any(note.startswith("3 files that are no images were left alone") for note in data.notes)
@@ -40,7 +43,15 @@ def test_images_deeper_inside_belong_to_the_folder_at_the_top(tmp_path) -> None:
 
 
 def test_names_in_any_script_are_kept_and_composed(tmp_path) -> None:
-    tree(tmp_path, ["train/cafe\u0301/猫 1.jpg", "train/Größe, 'x' & \"y\"/a b.jpg", "val/caf\u00e9/🐈.jpg", "val/Größe, 'x' & \"y\"/c.jpg"])
+    tree(
+        tmp_path,
+        [
+            "train/cafe\u0301/猫 1.jpg",
+            "train/Größe, 'x' & \"y\"/a b.jpg",
+            "val/caf\u00e9/🐈.jpg",
+            "val/Größe, 'x' & \"y\"/c.jpg",
+        ],
+    )
     splits = open_splits(tmp_path)
     assert splits["train"].labels == splits["val"].labels == ("Größe, 'x' & \"y\"", "caf\u00e9")
     assert splits["val"].targets.tolist() == [0, 1]
@@ -58,7 +69,17 @@ def test_file_names_that_are_no_utf8_are_read(tmp_path) -> None:
 
 @pytest.mark.parametrize("spelling", ["val", "Validation", "VALID", "dev"])
 def test_split_folders_in_any_spelling(tmp_path, spelling) -> None:
-    tree(tmp_path, ["Train/a/1.jpg", "Train/b/2.jpg", f"{spelling}/a/3.jpg", f"{spelling}/b/4.jpg", "TEST/b/5.jpg", "TEST/a/6.jpg"])
+    tree(
+        tmp_path,
+        [
+            "Train/a/1.jpg",
+            "Train/b/2.jpg",
+            f"{spelling}/a/3.jpg",
+            f"{spelling}/b/4.jpg",
+            "TEST/b/5.jpg",
+            "TEST/a/6.jpg",
+        ],
+    )
     splits = open_splits(tmp_path)
     assert list(splits) == ["train", "val", "test"]
     assert [len(data) for data in splits.values()] == [2, 2, 2]

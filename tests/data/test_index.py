@@ -40,7 +40,8 @@ def test_names_that_are_no_utf8_are_shown_with_escapes() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["u1", "i1", "i2", "i4", "i8"]), st.lists(st.integers(0, 100), max_size=50)), max_size=5
+        st.tuples(st.sampled_from(["u1", "i1", "i2", "i4", "i8"]), st.lists(st.integers(0, 100), max_size=50)),
+        max_size=5,
     )
 )
 def test_arrays_come_back_from_a_file_as_they_were(tmp_path_factory, columns) -> None:

@@ -10,6 +10,7 @@ Example: vitrail data photos/ --sheet photos.png
 Example: vitrail data photos/ --clean photos/clean.csv
 """
 
+import os
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -185,8 +186,11 @@ def _clean(surveyed: Survey, findings: Findings, path: Path) -> dict[str, Any]:
     if not rows:
         raise InputError(f"nothing would be left in {path}: all {len(dropped)} images are broken or leaked.")
     write_manifest(path, rows)
+    files = [os.path.abspath(file) for file, _, _ in rows]  # noqa: PTH100
+    inside = os.path.commonpath([*files, os.path.abspath(path.parent)]) == os.path.abspath(path.parent)  # noqa: PTH100
     return {
         "file": str(path),
+        "root": None if inside else os.path.commonpath([os.path.dirname(file) for file in files]),  # noqa: PTH120
         "images": len(rows),
         "left_out": [
             {"split": surveyed.split(row), "name": surveyed.name(row), "reason": reason}

@@ -71,16 +71,17 @@ def _show_images(report: dict[str, Any]) -> None:
 
 def _show_ending(report: dict[str, Any]) -> None:
     """Print notes, what was written, and what else could be."""
+    clean = report["clean"]
+    if clean:
+        _list("Left out", clean["left_out"], lambda found: (found["name"], f"{found['split']}: {found['reason']}"))
     lines = [f"note: {note}" for note in report["notes"]]
     if report["sheet"]:
         lines.append(f"The pictures are in {report['sheet']}.")
-    if report["clean"]:
-        clean = report["clean"]
+    if clean:
         lines.append(f"{clean['file']} lists {clean['images']:,} images; {len(clean['left_out']):,} were left out.")
-    if report["clean"]:
-        _list("Left out", report["clean"]["left_out"], lambda found: (found["name"], f"{found['split']}: {found['reason']}"))
+        lines += [f"It lies outside their folder: open it with --root {clean['root']}."] * (clean["root"] is not None)
     wishes = ["--sheet OUT.png draws the classes and what augmentation does"] * (not report["sheet"])
-    if not report["clean"] and (report["unreadable"] or report["leaks"] or report["exact"]):
+    if not clean and (report["unreadable"] or report["leaks"] or report["exact"]):
         wishes.append("--clean OUT.csv writes a list without what is broken or leaked")
     if wishes:
         lines.append("; ".join(wishes) + ".")
@@ -112,7 +113,9 @@ def _group(group: list[dict[str, Any]]) -> tuple[str, str]:
     several = len({image["class"] for image in group}) > 1
     names = ", ".join(f"{image['name']}{' (' + str(image['class']) + ')' if several else ''}" for image in rest[:3])
     more = f" and {len(rest) - 3} more" if len(rest) > 3 else ""
-    return first["name"], f"{first['split']}: {first['class'] + ' here; ' if several else ''}same pixels as {names}{more}"
+    return first[
+        "name"
+    ], f"{first['split']}: {first['class'] + ' here; ' if several else ''}same pixels as {names}{more}"
 
 
 def _counts(counts: dict[str, int]) -> str:

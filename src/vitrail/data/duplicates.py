@@ -27,7 +27,7 @@ from vitrail.base.shapes import Pixels
 
 NEAR_BITS = 7
 """Bits of 63 in which the hashes of near duplicates may differ."""
-SIMILAR = 0.97
+SIMILAR = 0.985
 """The least correlation of the details of near duplicates."""
 MOST_BITS = 11
 """More bits than this make the search slow and find nothing that the second test lets through."""

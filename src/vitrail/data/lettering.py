@@ -35,7 +35,7 @@ def lettering(text: str, size: int) -> tuple[str, Font]:
     return "".join(letter if _draws(own, letter) else "?" for letter in plain), own
 
 
-def fit(text: str, size: int, width: float) -> tuple[str, Font]:
+def fit(text: str, size: int, width: int) -> tuple[str, Font]:
     """Return a text cut to a width in pixels, with dots in the middle, where the ends of names still tell."""
     shown, font = lettering(text, size)
     if font.getlength(shown) <= width:

@@ -26,6 +26,7 @@ GAP = 8
 MARGIN = 24
 NAMES = 190  # pixels of the column of names
 INK, FAINT, LINE, PAPER = "#1a1a1a", "#767676", "#dddddd", "#ffffff"
+_KINDS = {"exact": "same pixels", "near": "nearly the same, {:.3f}", "mirrored": "mirrored, {:.3f}"}
 TITLE, TEXT, SMALL = 22, 15, 12  # pixels of letters
 
 
@@ -64,7 +65,9 @@ def class_sheet(
         name = survey.labels[target] if labelled else "no label"
         _write(draw, (MARGIN, y + GAP), name, TEXT, NAMES - 2 * GAP)
         for line, (split, count) in enumerate(_counts(survey, int(target))):
-            _write(draw, (MARGIN, y + GAP + (line + 1) * (TEXT + 5)), f"{count:,} {split}", SMALL, NAMES - 2 * GAP, FAINT)
+            _write(
+                draw, (MARGIN, y + GAP + (line + 1) * (TEXT + 5)), f"{count:,} {split}", SMALL, NAMES - 2 * GAP, FAINT
+            )
         rows = _examples(survey, part, int(target))
         for place, row in enumerate(rows):
             _paste(sheet, survey.image(row), left + place * (CELL + GAP), y)
@@ -95,11 +98,12 @@ def pair_sheet(survey: Survey, twins: Sequence[Twin], title: str) -> Image.Image
         y = top + number % rows * (CELL + 2 * GAP)
         for place, row in enumerate((twin.row, twin.other)):
             _paste(sheet, survey.image(row), x + place * (CELL + GAP), y)
-            line = y + place * 46
+            line = y + place * 39
             at = x + 2 * (CELL + GAP)
             label = survey.label(row)
             _write(draw, (at, line), survey.split(row) + (f": {label}" if label else ""), TEXT, words - GAP)
-            _write(draw, (at, line + TEXT + 5), survey.name(row), SMALL, words - GAP, FAINT)
+            _write(draw, (at, line + TEXT + 4), _short(survey, row), SMALL, words - GAP, FAINT)
+        _write(draw, (at, y + CELL - SMALL - 2), _KINDS[twin.kind].format(twin.similarity), SMALL, words - GAP, FAINT)
     if more:
         _write(draw, (MARGIN, height - MARGIN - SMALL), f"and {more:,} more", SMALL, width - 2 * MARGIN, FAINT)
     return sheet
@@ -114,6 +118,12 @@ def save_sheet(parts: Sequence[Image.Image], path: Path) -> None:
         y += part.height
     with atomic_write(path) as file:
         sheet.save(file, "PNG")
+
+
+def _short(survey: Survey, row: int) -> str:
+    """Return the name of an image without the folder that all of them are in."""
+    where = next(iter(survey.splits.values())).where.rstrip("/")
+    return survey.name(row).removeprefix(f"{where}/")
 
 
 def _counts(survey: Survey, target: int) -> list[tuple[str, int]]:
@@ -181,8 +191,6 @@ def describe(augmentation: Augmentation) -> str:
     return ", ".join(done)
 
 
-def _write(
-    draw: ImageDraw.ImageDraw, at: tuple[int, int], text: str, size: int, width: int, colour: str = INK
-) -> None:
+def _write(draw: ImageDraw.ImageDraw, at: tuple[int, int], text: str, size: int, width: int, colour: str = INK) -> None:
     shown, font = fit(text, size, width)
     draw.text(at, shown, font=font, fill=colour)
