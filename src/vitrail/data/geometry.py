@@ -59,8 +59,8 @@ def resize_boxes(
     _, _, height, width = images.shape
     rows = bilinear(boxes[:, 0], boxes[:, 2], height, size[0], antialias)
     columns = bilinear(boxes[:, 1], boxes[:, 3], width, size[1], antialias)
-    made = _weighted(rows, images.permute(0, 2, 3, 1))
-    return _weighted(columns, made.transpose(1, 2)).permute(0, 3, 2, 1)
+    narrowed = _weighted(columns, images.permute(0, 3, 2, 1))
+    return _weighted(rows, narrowed.transpose(1, 2)).permute(0, 3, 1, 2)
 
 
 def bilinear(starts: Spans, lengths: Spans, old: int, new: int, antialias: bool) -> Weights:

@@ -7,13 +7,12 @@ state to save, nothing to replay, and no seed that depends on who works.
 import signal
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
-from jaxtyping import Int64
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -21,6 +20,7 @@ from vitrail.base.errors import ConfigError, ImageError, InputError, VitrailErro
 from vitrail.base.seeds import key, keys, uniform
 from vitrail.base.shapes import PixelBatch, Pixels
 from vitrail.data.augment import Augmentation, augment_all
+from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset
 from vitrail.data.decode import to_channels
 from vitrail.data.mixing import Shares, Targets, mix
@@ -30,13 +30,6 @@ from vitrail.data.sampler import Order, batch_positions, evaluation_shard, train
 from vitrail.data.transforms import preprocess
 
 SUBSTITUTES = 20  # a broken image is replaced by the first good one of so many
-
-
-class Allowance(Protocol):
-    """How many broken images may be skipped (a `Budget` is one)."""
-
-    def spend(self, skipped: Sequence[tuple[str, str]], total: int) -> None:
-        """Raise an `InputError` when more is skipped than allowed."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,9 +47,9 @@ class Batch:
     """The class of the image that was mixed in; the own class without mixing."""
     shares: Shares
     """The weight of the own class, 1 without mixing; the partner's is the rest."""
-    indices: Int64[Tensor, "batch"]
+    indices: Targets
     """Which images of the data set these are."""
-    positions: Int64[Tensor, "batch"]
+    positions: Targets
     """Where in the stream they stand; in evaluation, the index."""
     broken: tuple[tuple[int, str], ...] = ()
     """Images that could not be read: the index, and why. Training shows another in their place."""
@@ -69,21 +62,16 @@ class Batch:
         """Put everything where a GPU can fetch it by itself."""
         return self._each(lambda tensor: tensor.pin_memory())
 
-    def _each(self, change: "Change") -> "Batch":
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         tensors = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "broken"}
         return Batch(**{name: change(tensor) for name, tensor in tensors.items()}, broken=self.broken)
-
-
-class Change(Protocol):
-    """A function of a tensor."""
-
-    def __call__(self, tensor: Tensor, /) -> Tensor: ...
 
 
 class Step(Protocol):
     """What makes the batch of a number."""
 
-    def __getitem__(self, number: int) -> Batch | VitrailError: ...
+    def __getitem__(self, number: int) -> Batch | VitrailError:
+        """Make it, or return what is wrong with its images."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,7 +100,7 @@ class TrainingSteps:
             images = augment_all(pictures, self.augmentation, self.image_size, self.channels, draws)
         except ImageError as error:
             return error
-        targets = torch.from_numpy(self.dataset.targets[indices])
+        targets = torch.from_numpy(self.dataset.targets[indices].astype(np.int64))
         partners, shares = targets, torch.ones(len(positions))
         if self.augmentation.mixes:
             partners, shares = mix(images, targets, positions, self.augmentation, self.seed)
@@ -182,7 +170,7 @@ class EvaluationSteps:
             images[len(good)] = preprocess(pixels, self.preprocessing)
             good.append(index)
         indices = torch.tensor(good, dtype=torch.int64)
-        targets = torch.from_numpy(self.dataset.targets[indices.numpy()])
+        targets = torch.from_numpy(self.dataset.targets[good].astype(np.int64))
         return Batch(
             images=images[: len(good)],
             targets=targets,
@@ -207,18 +195,18 @@ def training_batches(
     world: int = 1,
     workers: int = 0,
     channels: int | None = None,
-    skip_broken: Allowance | None = None,
+    skip_broken: Budget | None = None,
     balanced: bool = False,
 ) -> Iterator[Batch]:
     """Yield one rank's slices of the global batches from `start_step` to before `stop_step`.
 
     Without `skip_broken` the first image that cannot be read raises its error; with it, another takes its place until
-    the allowance is used up.
+    the budget is used up.
     """
     batch_positions(0, batch=batch, rank=rank, world=world)  # refuses what cannot be shared
     if augmentation.mixes and world > 1 and batch // world % 2:
         raise ConfigError(
-            f"{world} processes have {batch // world} images each of a batch of {batch}, but mixup and cutmix need pairs; "
+            f"{world} processes have {batch // world} images each of {batch}, but mixup and cutmix need pairs; "
             f"choose a batch that is a multiple of {2 * world}."
         )
     steps = TrainingSteps(
@@ -244,7 +232,7 @@ def evaluation_batches(
     rank: int = 0,
     world: int = 1,
     workers: int = 0,
-    skip_broken: Allowance | None = None,
+    skip_broken: Budget | None = None,
 ) -> Iterator[Batch]:
     """Yield every image of one rank's shard once, in order; the last batch may be smaller.
 
@@ -260,17 +248,17 @@ def evaluation_batches(
     return _batches(steps, range(len(steps)), dataset, workers, skip_broken)
 
 
-def _batches(
-    steps: Step, numbers: range, dataset: Dataset, workers: int, allowance: Allowance | None
-) -> Iterator[Batch]:
+def _batches(steps: Step, numbers: range, dataset: Dataset, workers: int, budget: Budget | None) -> Iterator[Batch]:
     """Raise the errors that come back as values, and keep count of the broken images."""
     skipped: dict[int, str] = {}
     for made in _made(steps, numbers, workers):
         if isinstance(made, VitrailError):
             raise made
-        if allowance is not None and any(index not in skipped for index, _ in made.broken):
+        if budget is not None and any(index not in skipped for index, _ in made.broken):
             skipped |= dict(made.broken)
-            allowance.spend([(dataset.name(index), why) for index, why in skipped.items()], len(dataset))
+            budget.spend(
+                [(dataset.name(index), why) for index, why in skipped.items()], len(dataset), where=dataset.where
+            )
         yield made
 
 
@@ -319,7 +307,7 @@ def _start_worker(_: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, signal.SIG_DFL) and None)
 
 
-def _as_it_is(made: Batch | VitrailError) -> Batch | VitrailError:
+def _as_it_is(made: Any) -> Any:
     return made
 
 

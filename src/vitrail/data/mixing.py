@@ -19,6 +19,7 @@ from vitrail.data.permutation import Positions
 
 Targets = Int64[Tensor, "batch"]
 Shares = Float32[Tensor, "batch"]
+PairShares = Float[Tensor, "pair"]
 Numbers = Float[np.ndarray, "pair"]
 
 MIXED, CUT, SHARE, DOWN, RIGHT = range(5)  # which of a pair's draws decides what
@@ -53,7 +54,7 @@ def mix(
     return partners, weights
 
 
-def mixup(images: PixelBatch, shares: Float[Tensor, "pair"]) -> None:
+def mixup(images: PixelBatch, shares: PairShares) -> None:
     """Blend the two images of each pair in place, rounding to the nearest value; a share of 1 changes nothing."""
     pairs = images.unflatten(0, (-1, 2))
     own = pairs.float()
