@@ -4,8 +4,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageEnhance, ImageOps
-from tests.data.pictures import encoded, photo
 
+from tests.data.pictures import encoded, photo
 from vitrail.data import duplicates
 from vitrail.data.decode import decode
 from vitrail.data.duplicates import MIRROR, Prints, fingerprint, near_duplicates

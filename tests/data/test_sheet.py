@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
 from PIL import Image
-from tests.data.pictures import dataset, encoded, photo
 
+from tests.data.pictures import dataset, encoded, photo
 from vitrail.base.errors import InputError, WriteError
 from vitrail.data import lettering, sheet
 from vitrail.data.augment import NO_AUGMENTATION, Augmentation
 from vitrail.data.leaks import Twin
-from vitrail.data.lettering import fit, lettering as letters
+from vitrail.data.lettering import fit
+from vitrail.data.lettering import lettering as letters
 from vitrail.data.sheet import CELL, GAP, MARGIN, NAMES, class_sheet, describe, pair_sheet, save_sheet
 from vitrail.data.survey import survey
 

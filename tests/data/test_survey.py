@@ -4,8 +4,8 @@ import threading
 import numpy as np
 import pytest
 from PIL import Image
-from tests.data.pictures import dataset, encoded, photo
 
+from tests.data.pictures import dataset, encoded, photo
 from vitrail.data.leaks import Twin, find, left_out
 from vitrail.data.summary import imbalance, spread, summarise
 from vitrail.data.survey import BLOCK, look_at, survey
@@ -97,10 +97,10 @@ def test_no_thread_goes_on_after_an_interruption() -> None:
 
 
 def _planted():
-    """Training: 0 good, 1 broken, 2 and 3 the same, 4 also in the test, 5 nearly in the test, 6 and 7 in two classes."""
-    shots = {name: photo(seed, 90, 80) for seed, name in enumerate("abcdefgh")}
+    """In training 1 is broken, 2 and 3 are the same, 4 and 5 in the test, exactly and nearly, 6 and 7 in two classes."""
+    shots = {name: photo(seed, 180, 160) for seed, name in enumerate("abcdefgh")}
     files = {name: encoded(shot) for name, shot in shots.items()}
-    again = encoded(shots["e"].resize((45, 40)), "JPEG", quality=70)
+    again = encoded(shots["e"].resize((90, 80)), "JPEG", quality=70)
     train = [files["a"], files["b"][:300], files["c"], files["c"], files["d"], again, files["f"], files["f"]]
     test = [files["g"], encoded(shots["d"], "BMP"), files["e"], files["g"]]
     names = ("cat", "dog")
@@ -174,7 +174,7 @@ def test_the_summary_counts_everything() -> None:
     assert report["splits"]["test"]["counts"] == [2, 2]
     assert report["formats"] == {"PNG": 9, "JPEG": 1, "BMP": 1}
     assert report["modes"] == {"RGB": 11}
-    assert report["width"] == {"min": 45.0, "median": 90.0, "max": 90.0}
+    assert report["width"] == {"min": 90.0, "median": 180.0, "max": 180.0}
     assert report["aspect"] == {"min": 1.125, "median": 1.125, "max": 1.125}
     assert report["skipped"] == [{"name": "x.png", "reason": "it is no plain file."}]
     assert [found["name"] for found in report["unreadable"]] == ["picture 1"]

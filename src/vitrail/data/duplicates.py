@@ -44,6 +44,13 @@ ROWS = 512  # of an image in floats at a time
 LUMA = (0.299, 0.587, 0.114)
 
 
+Numbers = Int[np.ndarray, "image"]
+Hashes = UInt64[np.ndarray, "image"]
+Mask = Bool[np.ndarray, "image"]
+Places = Int[np.ndarray, "pair"]
+Scores = Float[np.ndarray, "pair"]
+
+
 class Print(NamedTuple):
     """What is kept of an image to know it again."""
 
@@ -113,10 +120,10 @@ def _laplacian(image: Float32[np.ndarray, "side side"]) -> Float32[np.ndarray, "
 class Prints:
     """The prints of many images as compact arrays, 272 bytes for each."""
 
-    digests: UInt64[np.ndarray, "image"]
-    hashes: UInt64[np.ndarray, "image"]
+    digests: Hashes
+    hashes: Hashes
     details: Int8[np.ndarray, "image side side"]
-    comparable: Bool[np.ndarray, "image"]
+    comparable: Mask
     """Whether an image can be a near duplicate: it was read, and is not flat."""
 
 
@@ -132,7 +139,7 @@ class Twins:
     """Whether it is the other way round."""
 
 
-def near_duplicates(prints: Prints, part: Int[np.ndarray, "image"], parts: int, bits: int = NEAR_BITS) -> Twins:
+def near_duplicates(prints: Prints, part: Numbers, parts: int, bits: int = NEAR_BITS) -> Twins:
     """Find the near duplicates that are not exact ones, in each of the parts (such as training and test).
 
     Copies of the same pixels in the same part are compared once and share what is found.
@@ -175,9 +182,7 @@ def near_duplicates(prints: Prints, part: Int[np.ndarray, "image"], parts: int, 
     return twins
 
 
-def _candidates(
-    hashes: UInt64[np.ndarray, "image"], flip: np.uint64, bits: int
-) -> Iterator[tuple[Int[np.ndarray, "pair"], Int[np.ndarray, "pair"]]]:
+def _candidates(hashes: Hashes, flip: np.uint64, bits: int) -> Iterator[tuple[Places, Places]]:
     """Yield every pair of images whose hashes differ in at most `bits` bits, once, a chunk at a time."""
     radius = bits // BANDS
     ours, theirs = _bands(hashes), _bands(hashes ^ flip)
@@ -197,7 +202,7 @@ def _candidates(
                     yield one, other
 
 
-def _bands(hashes: UInt64[np.ndarray, "image"]) -> list[Int[np.ndarray, "image"]]:
+def _bands(hashes: Hashes) -> list[Numbers]:
     mask = np.uint64((1 << BAND_BITS) - 1)
     return [((hashes >> np.uint64(band * BAND_BITS)) & mask).astype(np.int64) for band in range(BANDS)]
 
@@ -211,9 +216,7 @@ def _changes(most: int) -> list[int]:
     ]
 
 
-def _ranges(
-    start: Int[np.ndarray, "image"], stop: Int[np.ndarray, "image"]
-) -> Iterator[tuple[Int[np.ndarray, "pair"], Int[np.ndarray, "pair"]]]:
+def _ranges(start: Numbers, stop: Numbers) -> Iterator[tuple[Places, Places]]:
     """Yield (image, position) for every position from its start to its stop, a chunk at a time."""
     ends = np.cumsum(stop - start)
     low = 0
@@ -227,7 +230,7 @@ def _ranges(
 
 def _correlation(
     ours: Int8[np.ndarray, "pair side side"], theirs: Int8[np.ndarray, "pair side side"], flip: bool
-) -> Float[np.ndarray, "pair"]:
+) -> Scores:
     one, other = ours.astype(np.float32), (theirs[:, :, ::-1] if flip else theirs).astype(np.float32)
     product = "nij,nij->n"
     return np.einsum(product, one, other) / np.sqrt(np.einsum(product, one, one) * np.einsum(product, other, other))

@@ -15,6 +15,8 @@ from vitrail.data.duplicates import NEAR_BITS, Twins, near_duplicates
 from vitrail.data.survey import Survey
 
 Rows = tuple[int, ...]
+Order = Int[np.ndarray, "split"]
+Copies = Int[np.ndarray, "copy"]
 Kind = Literal["exact", "near", "mirrored"]
 
 _LAST = {"train": 0, "val": 2, "test": 3}
@@ -68,11 +70,11 @@ def find(survey: Survey, *, bits: int | None = NEAR_BITS) -> Findings:
     near: tuple[Twin, ...] = ()
     if bits is not None:
         twins = near_duplicates(survey.prints, survey.part, len(survey.splits), bits)
-        for row, part in np.argwhere(twins.partner >= 0):
+        for row, part in np.argwhere(twins.partner >= 0).tolist():
             if _order(survey)[part] > _order(survey)[survey.part[row]]:
                 found = _twin(twins, row, part)
                 if row not in leaks or leaks[row].similarity < found.similarity:
-                    leaks[int(row)] = found
+                    leaks[row] = found
         near = _inside(survey, twins)
     return Findings(
         leaks=tuple(leaks[row] for row in sorted(leaks)),
@@ -105,12 +107,12 @@ def left_out(survey: Survey, findings: Findings) -> dict[int, str]:
     return dict(sorted(reasons.items()))
 
 
-def _order(survey: Survey) -> Int[np.ndarray, "split"]:
+def _order(survey: Survey) -> Order:
     """Return for each split how late it is; one of another name counts between training and validation."""
     return np.array([_LAST.get(name, 1) for name in survey.splits])
 
 
-def _same_pixels(survey: Survey) -> list[Int[np.ndarray, "copy"]]:
+def _same_pixels(survey: Survey) -> list[Copies]:
     """List the groups of images with the same digest, by their first image."""
     rows = np.flatnonzero(survey.readable)
     order = rows[np.argsort(survey.prints.digests[rows], kind="stable")]
@@ -124,7 +126,7 @@ def _same_pixels(survey: Survey) -> list[Int[np.ndarray, "copy"]]:
 
 def _twin(twins: Twins, row: int, part: int) -> Twin:
     return Twin(
-        row=int(row),
+        row=row,
         other=int(twins.partner[row, part]),
         kind="mirrored" if twins.mirrored[row, part] else "near",
         similarity=round(float(twins.similarity[row, part]), 4),
@@ -138,7 +140,7 @@ def _inside(survey: Survey, twins: Twins) -> tuple[Twin, ...]:
     _, first = np.unique(
         np.stack([survey.prints.digests[rows], survey.part[rows].astype(np.uint64)]), axis=1, return_index=True
     )
-    for row in np.sort(rows[first]):
+    for row in np.sort(rows[first]).tolist():
         twin = _twin(twins, row, int(survey.part[row]))
         pair = (min(twin.row, twin.other), max(twin.row, twin.other))
         found[pair] = Twin(row=pair[0], other=pair[1], kind=twin.kind, similarity=twin.similarity)

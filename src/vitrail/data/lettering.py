@@ -23,15 +23,17 @@ MISSING = "\uffff"  # no letter: every font shows what it shows for letters that
 def lettering(text: str, size: int) -> tuple[str, Font]:
     """Return what can be drawn of a text, and the font for it.
 
-    Pillow's own font knows the letters of English. For others the fonts of the system are tried, then accents are left out, and
-    what no font can draw becomes a question mark.
+    Pillow's own font knows the letters of English. For others the fonts of the system are tried, then accents are left
+    out, and what no font can draw becomes a question mark.
     """
     shown = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    for font in _fonts(size, wider=not _draws(_own(size), shown)):
+    own = _own(size)
+    if _draws(own, shown):
+        return shown, own
+    for font in _wider(size):
         if _draws(font, shown):
             return shown, font
     plain = "".join(letter for letter in unicodedata.normalize("NFKD", shown) if not unicodedata.combining(letter))
-    own = _own(size)
     return "".join(letter if _draws(own, letter) else "?" for letter in plain), own
 
 
@@ -51,10 +53,6 @@ def fit(text: str, size: int, width: int) -> tuple[str, Font]:
 @cache
 def _own(size: int) -> Font:
     return ImageFont.load_default(size=size)
-
-
-def _fonts(size: int, *, wider: bool) -> list[Font]:
-    return [_own(size), *_wider(size)] if wider else [_own(size)]
 
 
 @cache

@@ -5,11 +5,13 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from vitrail.data.dataset import UNLABELLED, Dataset
 from vitrail.data.leaks import Findings, Twin
 from vitrail.data.survey import Survey
+
+Counts = Int[np.ndarray, "class"]
 
 
 def summarise(survey: Survey, findings: Findings) -> dict[str, Any]:
@@ -46,7 +48,7 @@ def spread(values: np.ndarray) -> dict[str, float] | None:
     return {name: round(float(value), 4) for name, value in found.items()}
 
 
-def imbalance(counts: Int[np.ndarray, "class"]) -> dict[str, float] | None:
+def imbalance(counts: Counts) -> dict[str, float] | None:
     """Return how unequal the classes that occur are, or None without any.
 
     `ratio` is the largest class over the smallest; `effective` is the number of equal classes that would be as hard to
@@ -61,7 +63,7 @@ def imbalance(counts: Int[np.ndarray, "class"]) -> dict[str, float] | None:
 
 
 def _split(survey: Survey, part: int, dataset: Dataset) -> dict[str, Any]:
-    here: Bool[np.ndarray, "image"] = survey.part == part
+    here = survey.part == part
     counts = dataset.counts
     return {
         "images": len(dataset),

@@ -24,6 +24,10 @@ from vitrail.data.dataset import UNLABELLED, Dataset
 from vitrail.data.decode import decode, from_array, probe
 from vitrail.data.duplicates import DETAIL, Print, Prints, fingerprint
 
+Numbers = Int[np.ndarray, "image"]
+Starts = Int[np.ndarray, "split"]
+Mask = Bool[np.ndarray, "image"]
+
 BLOCK = 32  # images that a thread reads before it hands them over
 
 
@@ -45,15 +49,15 @@ class Survey:
 
     splits: Mapping[str, Dataset]
     """What was surveyed."""
-    heights: Int[np.ndarray, "image"]
+    heights: Numbers
     """Pixels from top to bottom, upright; 0 for what could not be read."""
-    widths: Int[np.ndarray, "image"]
+    widths: Numbers
     """Pixels from left to right, upright."""
-    bytes: Int[np.ndarray, "image"]
+    bytes: Numbers
     """Bytes of the file, or of the array."""
     kinds: tuple[tuple[str, str], ...]
     """The formats and modes (Pillow's words) that occur."""
-    kind: Int[np.ndarray, "image"]
+    kind: Numbers
     """Which of them an image has, or -1 for what could not be read."""
     errors: Mapping[int, str]
     """What is wrong with the images that could not be read."""
@@ -61,22 +65,22 @@ class Survey:
     """What identifies an image."""
 
     @cached_property
-    def part(self) -> Int[np.ndarray, "image"]:
+    def part(self) -> Numbers:
         """The number of the split that each image is in."""
         return np.repeat(np.arange(len(self.splits)), [len(dataset) for dataset in self.splits.values()])
 
     @cached_property
-    def starts(self) -> Int[np.ndarray, "split"]:
+    def starts(self) -> Starts:
         """The number of the first image of each split."""
         return np.concatenate([[0], np.cumsum([len(dataset) for dataset in self.splits.values()])])
 
     @cached_property
-    def targets(self) -> Int[np.ndarray, "image"]:
+    def targets(self) -> Numbers:
         """The class of each image, or -1."""
         return np.concatenate([dataset.targets for dataset in self.splits.values()]).astype(np.int64)
 
     @cached_property
-    def readable(self) -> Bool[np.ndarray, "image"]:
+    def readable(self) -> Mask:
         """Whether an image could be read."""
         return self.kind >= 0
 
