@@ -3,40 +3,41 @@
 from collections.abc import Iterable, Sequence
 
 import torch
+from torch import Tensor
 
-from vitrail.base.shapes import PixelBatch, Pixels
+from vitrail.base.shapes import NewPixels, Pixels
 from vitrail.data import enhance
 from vitrail.data.augmentation import ERASE, ERASING, JITTER, NO_AUGMENTATION, OPERATIONS, Augmentation, Draws
 from vitrail.data.crop import erase, erase_box
-from vitrail.data.geometry import cut, cut_small, is_small
+from vitrail.data.geometry import NewBatch, cut, cut_small, is_small
 from vitrail.data.randaugment import randaugment
 
 __all__ = ["NO_AUGMENTATION", "Augmentation", "augment", "augment_all"]
 
 ERASE_ASPECT = (0.3, 1 / 0.3)
-CHUNK = 64  # small images are cut so many at a time: what that needs stays in the cache
+CHUNK = 32  # small images are cut so many at a time: what that needs stays in the cache
 
 
-def augment(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> Pixels:
+def augment(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> NewPixels:
     """Crop, resize, flip, jitter, RandAugment and erase one image."""
     return augment_all([pixels], augmentation, image_size, pixels.shape[0], [draws])[0]
 
 
 def augment_all(
-    pictures: Iterable[Pixels],
+    pictures: Iterable[Tensor],
     augmentation: Augmentation,
     image_size: tuple[int, int],
     channels: int,
     draws: Sequence[Draws],
-) -> PixelBatch:
+) -> NewBatch:
     """Augment a batch, each image as if it were alone.
 
-    The pictures are asked for one after the other, so that only one photo is in memory at a time. The channels of a
-    pixel lie side by side.
+    The pictures, of any sizes, are asked for one after the other, so that only one photo is in memory at a time. The
+    channels of a pixel lie side by side.
     """
     canvas = torch.empty((len(draws), *image_size, channels), dtype=torch.uint8)
     images = canvas.permute(0, 3, 1, 2)
-    waiting: dict[torch.Size, dict[int, Pixels]] = {}
+    waiting: dict[torch.Size, dict[int, Tensor]] = {}
     for place, pixels in enumerate(pictures):
         if is_small(pixels, augmentation, image_size):
             waiting.setdefault(pixels.shape, {})[place] = pixels

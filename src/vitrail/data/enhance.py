@@ -81,7 +81,8 @@ def sharpness(pixels: Pixels, factor: float) -> Pixels:
 
 def solarize(pixels: Pixels, threshold: int) -> Pixels:
     """Invert every value from `threshold` on."""
-    return torch.where(pixels < threshold, pixels, 255 - pixels)
+    values = torch.arange(256)
+    return _look_up(pixels, torch.where(values < threshold, values, 255 - values).to(torch.uint8))
 
 
 def posterize(pixels: Pixels, bits: int) -> Pixels:

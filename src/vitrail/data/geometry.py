@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float32, Int64, UInt8
 from torch import Tensor
 
-from vitrail.base.shapes import PixelBatch, Pixels
+from vitrail.base.shapes import NewPixels, PixelBatch, Pixels
 from vitrail.data.augmentation import CROP, FLIP, Augmentation, Draws
 from vitrail.data.crop import Box, inception_box, pad_corner, shift
 from vitrail.data.resize import resize_box
@@ -20,11 +20,12 @@ from vitrail.data.resize import resize_box
 SMALL_SIDE = 48
 ONE = 2**14  # weights are multiples of 1 / ONE; 255 * ONE fits into the 24 bits of a float32
 
+NewBatch = UInt8[Tensor, "batch channel new_height new_width"]
 Weights = Float32[Tensor, "batch new old"]
 Spans = Int64[Tensor, "batch"]
 
 
-def cut(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> Pixels:
+def cut(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> NewPixels:
     """Crop, resize and flip one image."""
     box = _box(pixels, augmentation, draws)
     pixels = resize_box(pixels, box, image_size, augmentation.interpolation, augmentation.antialias)
@@ -41,7 +42,7 @@ def is_small(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, 
 
 def cut_small(
     images: PixelBatch, augmentation: Augmentation, image_size: tuple[int, int], draws: Sequence[Draws]
-) -> PixelBatch:
+) -> NewBatch:
     """Crop, resize and flip a batch of small images of one size."""
     if augmentation.crop == "inception" or tuple(images.shape[2:]) != image_size:
         boxes = torch.tensor([_box(images[0], augmentation, one) for one in draws])
@@ -54,7 +55,7 @@ def cut_small(
 
 def resize_boxes(
     images: PixelBatch, boxes: Int64[Tensor, "batch 4"], size: tuple[int, int], antialias: bool
-) -> PixelBatch:
+) -> NewBatch:
     """Cut a box out of each image and resize it: new = rows x old x columns^T, bilinear, for each channel."""
     _, _, height, width = images.shape
     rows = bilinear(boxes[:, 0], boxes[:, 2], height, size[0], antialias)
@@ -90,7 +91,7 @@ def _shift(images: PixelBatch, augmentation: Augmentation, draws: Sequence[Draws
     return shift(images, corners, augmentation.pad, augmentation.pad_mode)
 
 
-def _weighted(weights: Weights, rows: UInt8[Tensor, "batch old across channel"]) -> UInt8[Tensor, "batch new ..."]:
+def _weighted(weights: Weights, rows: UInt8[Tensor, "batch old across channel"]) -> UInt8[Tensor, "batch new across channel"]:
     """Make each new row from the old ones."""
     batch, old, across, channels = rows.shape
     made = torch.bmm(weights, rows.reshape(batch, old, across * channels).float())

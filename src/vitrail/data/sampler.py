@@ -7,11 +7,14 @@ position is a pure function of it, so that a run can be entered anywhere, by any
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Int
 
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.seeds import key, keys
 from vitrail.data.dataset import Dataset, Rows
 from vitrail.data.permutation import Positions, permute
+
+Counts = Int[np.ndarray, "class"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,9 +23,9 @@ class Classes:
 
     members: Rows
     """Images, class after class."""
-    starts: Rows
+    starts: Counts
     """Where each class begins in `members`."""
-    sizes: Rows
+    sizes: Counts
     """How many images each class has."""
 
 

@@ -6,13 +6,13 @@ of JFT (fractions of 0.03, 0.1 and 0.3).
 """
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.seeds import key, keys
-from vitrail.data.dataset import Dataset, Rows
+from vitrail.data.dataset import Dataset
+from vitrail.data.sampler import Counts
 
-Counts = Int[np.ndarray, "class"]
 ClassWeights = Float[np.ndarray, "class"]
 
 
@@ -61,13 +61,13 @@ def class_weights(counts: Counts) -> ClassWeights:
     return inverse * ((counts > 0).sum() / max(inverse.sum(), np.finfo(float).tiny))
 
 
-def _by_class(dataset: Dataset, purpose: str, seed: int, *, labelled: bool = False) -> list[Rows]:
+def _by_class(dataset: Dataset, purpose: str, seed: int, *, labelled: bool = False) -> list[np.ndarray]:
     """Return the images of each class, lowest number first; those without a label are a class of their own."""
     order = np.lexsort((keys(key(seed, purpose), dataset.rows), dataset.targets))
     groups = np.split(order, np.flatnonzero(np.diff(dataset.targets[order])) + 1) if len(order) else []
     return [group for group in groups if not labelled or dataset.targets[group[0]] >= 0]
 
 
-def _lowest(dataset: Dataset, chosen: list[Rows]) -> Dataset:
+def _lowest(dataset: Dataset, chosen: list[np.ndarray]) -> Dataset:
     """Take images in the order that they have in the data set."""
     return dataset.take(np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *chosen])))
