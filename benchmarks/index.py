@@ -73,7 +73,7 @@ def _class(number: int) -> str:
 
 
 def _split(number: int) -> str:
-    return "train" if number % 20 else "val"
+    return "train" if number // 1000 % 20 else "val"
 
 
 def _name(number: int) -> str:

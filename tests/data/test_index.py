@@ -25,13 +25,13 @@ def test_a_row_that_is_not_there_is_an_index_error() -> None:
             names[row]
 
 
-def test_a_million_names_take_no_object_each() -> None:
+def test_many_names_take_no_object_each() -> None:
     builder = NamesBuilder()
-    for number in range(1_000_000):
+    for number in range(100_000):
         builder.add(b"%07d.jpg" % number)
     names = builder.done()
-    assert names.blob.nbytes + names.offsets.nbytes == 11 * 1_000_000 + 8 * 1_000_001
-    assert len(pickle.dumps(names)) < 20_000_000
+    assert names.blob.nbytes + names.offsets.nbytes == 11 * 100_000 + 8 * 100_001
+    assert len(pickle.dumps(names)) < 2_000_000
 
 
 def test_names_that_are_no_utf8_are_shown_with_escapes() -> None:

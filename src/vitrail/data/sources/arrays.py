@@ -10,12 +10,12 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
 
-from vitrail.base.errors import InputError
+from vitrail.base.errors import InputError, VitrailError
 from vitrail.data.dataset import UNLABELLED
 from vitrail.data.sources.pile import MOST_CLASSES, Pile, class_name
 
@@ -115,7 +115,9 @@ def open_npz(path: Path) -> Pile:
                     "such a file is refused. Store it without compression."
                 )
             arrays = {name: _read(archive, members[name], path) for name in [*needed, *filter(None, [names_at])]}
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
+    except VitrailError:
+        raise
+    except Exception as error:  # a damaged archive makes its reader fail in any way; none of them is a bug of ours
         raise InputError(f"{path} is damaged or no .npz file ({error}); make it with numpy.savez.") from None
     parts = [
         Part(images, split, to_images(arrays[images], f"{images} of {path}"), _labels(arrays, labels, path))
@@ -170,7 +172,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> np.nda
     return flat.reshape(shape, order="F" if order else "C")
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(file: zipfile.ZipExtFile) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         return np.lib.format.read_array_header_1_0(file)

@@ -149,7 +149,7 @@ def _read_shard(reading: _Reading, number: int, path: Path, split: int) -> None:
                     reading.ignored.append((f"{path}:{member.name}", problem))
                 continue
             key, suffix = _key(member.name)
-            if is_image(f"x.{suffix}"):
+            if is_image(f"x.{suffix}") and "." not in suffix:  # x.mask.png is another field of x, not its image
                 _add_image(reading, images, key, member, path)
             elif suffix in _LABELS:
                 try:
