@@ -122,7 +122,7 @@ def test_the_report_names_everything(folder, capsys) -> None:
         "90 to 180, median 180",
         "broken.jpg",
         "truncated",
-        f"nearly the mirror image of {folder / 'test/bees/mirrored.png'} in test (1.00)",
+        "train: nearly the mirror image of test/bees/mirrored.png in test (1.00)",
         "Same pixels in different classes",
         "lists 7 images; 7 were left out.",
         f"The pictures are in {folder.parent / 'x.png'}.",

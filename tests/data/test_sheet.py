@@ -9,6 +9,7 @@ from vitrail.data.augment import NO_AUGMENTATION, Augmentation
 from vitrail.data.leaks import Twin
 from vitrail.data.lettering import fit
 from vitrail.data.lettering import lettering as letters
+from vitrail.data.loader import training_batches
 from vitrail.data.sheet import CELL, GAP, MARGIN, NAMES, class_sheet, describe, pair_sheet, save_sheet
 from vitrail.data.survey import survey
 
@@ -47,12 +48,11 @@ def test_a_picture_keeps_its_shape_and_stands_in_the_middle() -> None:
 
 
 def test_the_versions_are_the_ones_that_training_sees() -> None:
-    from vitrail.data.loader import training_batches
-
     augmentation = Augmentation(layers=1, magnitude=5.0)
     data = dataset([encoded(photo(seed, 60, 50)) for seed in range(4)], [0, 0, 0, 0], labels=("only",))
     drawn = class_sheet(survey({"train": data}), augmentation=augmentation, image_size=(96, 96), seed=3)
-    stream = training_batches(data, image_size=(96, 96), batch=4, seed=3, augmentation=augmentation)
+    options = {"image_size": (96, 96), "channels": 3}
+    stream = training_batches(data, batch=4, seed=3, augmentation=augmentation, stop_step=6, **options)
     for epoch in range(6):
         batch = next(stream)
         at = batch.indices.tolist().index(0)

@@ -97,7 +97,7 @@ def test_no_thread_goes_on_after_an_interruption() -> None:
 
 
 def _planted():
-    """In training 1 is broken, 2 and 3 are the same, 4 and 5 in the test, exactly and nearly, 6 and 7 in two classes."""
+    """In training 1 is broken, 2 and 3 are the same, 4 and 5 in the test (exactly, nearly), 6 and 7 in two classes."""
     shots = {name: photo(seed, 180, 160) for seed, name in enumerate("abcdefgh")}
     files = {name: encoded(shot) for name, shot in shots.items()}
     again = encoded(shots["e"].resize((90, 80)), "JPEG", quality=70)

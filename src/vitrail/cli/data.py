@@ -7,6 +7,7 @@ and near duplicates when they were only saved again, resized, mirrored, or made 
 Exit code 0 says that it was surveyed, 1 that more is broken than --skip-broken allows.
 
 Example: vitrail data photos/ --sheet photos.png
+
 Example: vitrail data photos/ --clean photos/clean.csv
 """
 
@@ -65,7 +66,9 @@ class Arguments:
     """Draw the classes, what augmentation makes of them, and the leaks."""
     augment: Annotated[Literal["paper", "strong", "none"], flag("paper|strong|none")] = "paper"
     """With --sheet: crop and flip; these with RandAugment and erasing; or nothing but resizing."""
-    image_size: Annotated[str | None, flag("PIXELS|HxW", "the images' own, at most 224")] = None
+    image_size: Annotated[
+        str | None, flag("PIXELS|HxW", "that of all images if it is one and at most 224, else 224")
+    ] = None
     """With --sheet: height and width of augmented images, in pixels."""
     clean: Annotated[str | None, flag("OUT.csv", "none")] = None
     """Write a list (path, label, split) of the images without the broken and leaked ones, to be opened as DATA."""
@@ -79,14 +82,15 @@ def run(arguments: Arguments) -> int:
     image_size = None if arguments.image_size is None else parse_size(arguments.image_size)
     sheet, clean = _output(arguments.sheet, ".png"), _output(arguments.clean, ".csv")
     splits = _open(arguments)
-    if clean and not all(isinstance(dataset.pictures, Files) for dataset in splits.values()):
+    files = all(isinstance(dataset.pictures, Files) for dataset in splits.values())
+    if clean and not files:
         raise InputError(
             f"--clean lists image files, but the images of {arguments.data} are not files of their own; "
             "--json tells which are broken or leaked."
         )
     surveyed = survey(splits, near=bits is not None, progress=progress)
     findings = find(surveyed, bits=bits)
-    report = summarise(surveyed, findings) | {"near_bits": bits, "sheet": None, "clean": None}
+    report = summarise(surveyed, findings) | {"files": files, "near_bits": bits, "sheet": None, "clean": None}
     if sheet:
         size = image_size or _own_size(report)
         _draw(surveyed, findings, sheet, AUGMENTATIONS[arguments.augment], size, arguments.seed)
@@ -150,11 +154,11 @@ def _open(arguments: Arguments) -> dict[str, Dataset]:
 
 
 def _own_size(report: dict[str, Any]) -> tuple[int, int]:
-    """Return the middle size of the images, or a smaller square."""
-    if report["height"] is None:
-        return LARGEST, LARGEST
-    height, width = (round(report[side]["median"]) for side in ("height", "width"))
-    return (height, width) if max(height, width) <= LARGEST else (LARGEST, LARGEST)
+    """Return the size that all images have, if it is small, or a square."""
+    sides = [report["height"], report["width"]]
+    if all(side and side["min"] == side["max"] <= LARGEST for side in sides):
+        return int(sides[0]["max"]), int(sides[1]["max"])
+    return LARGEST, LARGEST
 
 
 def _draw(

@@ -1,8 +1,10 @@
 """A survey for people: tables of what is there, and lists of what is wrong."""
 
+from collections.abc import Callable
 from typing import Any
 
 from vitrail.cli.report import in_bytes, print_table
+from vitrail.data.survey import short_name
 
 MOST_CLASSES = 40
 MOST_LISTED = 20
@@ -12,15 +14,12 @@ _SAME = {"exact": "same pixels as", "near": "nearly the same as", "mirrored": "n
 
 def show(report: dict[str, Any]) -> None:
     """Print everything that is worth a line; what is not there is not mentioned."""
+    report = _shortened(report, report["data"])
     _show_classes(report)
     print()
     _show_images(report)
     _list("Could not be opened", report["skipped"], lambda found: (found["name"], found["reason"]))
-    _list(
-        "Unreadable",
-        report["unreadable"],
-        lambda found: (found["name"], f"{found['split']}: {found['reason']}"),
-    )
+    _list("Unreadable", report["unreadable"], _reason)
     _list("Leaks: images that are also in a later split", report["leaks"], _pair)
     _list("Same pixels in different classes", report["conflicts"], _group)
     _list("Exact duplicates within a split", report["exact"], _group)
@@ -73,7 +72,7 @@ def _show_ending(report: dict[str, Any]) -> None:
     """Print notes, what was written, and what else could be."""
     clean = report["clean"]
     if clean:
-        _list("Left out", clean["left_out"], lambda found: (found["name"], f"{found['split']}: {found['reason']}"))
+        _list("Left out", clean["left_out"], _reason)
     lines = [f"note: {note}" for note in report["notes"]]
     if report["sheet"]:
         lines.append(f"The pictures are in {report['sheet']}.")
@@ -81,7 +80,7 @@ def _show_ending(report: dict[str, Any]) -> None:
         lines.append(f"{clean['file']} lists {clean['images']:,} images; {len(clean['left_out']):,} were left out.")
         lines += [f"It lies outside their folder: open it with --root {clean['root']}."] * (clean["root"] is not None)
     wishes = ["--sheet OUT.png draws the classes and what augmentation does"] * (not report["sheet"])
-    if not clean and (report["unreadable"] or report["leaks"] or report["exact"]):
+    if report["files"] and not clean and (report["unreadable"] or report["leaks"] or report["exact"]):
         wishes.append("--clean OUT.csv writes a list without what is broken or leaked")
     if wishes:
         lines.append("; ".join(wishes) + ".")
@@ -91,13 +90,17 @@ def _show_ending(report: dict[str, Any]) -> None:
         print(line)
 
 
-def _list(title: str, found: list[Any], row: Any) -> None:
+def _list(title: str, found: list[Any], row: Callable[[Any], tuple[str, str]]) -> None:
     if not found:
         return
     print()
     more = len(found) - MOST_LISTED
     notes = [f"and {more:,} more; --json lists all."] if more > 0 else []
     print_table(title, ("image", "note"), [row(one) for one in found[:MOST_LISTED]], notes=notes)
+
+
+def _reason(found: dict[str, Any]) -> tuple[str, str]:
+    return found["name"], f"{found['split']}: {found['reason']}"
 
 
 def _pair(pair: dict[str, Any]) -> tuple[str, str]:
@@ -111,11 +114,19 @@ def _pair(pair: dict[str, Any]) -> tuple[str, str]:
 def _group(group: list[dict[str, Any]]) -> tuple[str, str]:
     first, *rest = group
     several = len({image["class"] for image in group}) > 1
-    names = ", ".join(f"{image['name']}{' (' + str(image['class']) + ')' if several else ''}" for image in rest[:3])
+    names = [image["name"] + (f" ({image['class'] or 'no label'})" if several else "") for image in rest[:3]]
     more = f" and {len(rest) - 3} more" if len(rest) > 3 else ""
-    return first[
-        "name"
-    ], f"{first['split']}: {first['class'] + ' here; ' if several else ''}same pixels as {names}{more}"
+    here = f"{first['class'] or 'no label'}, but " if several else ""
+    return first["name"], f"{first['split']}: {here}same pixels as {', '.join(names)}{more}"
+
+
+def _shortened(value: Any, where: str) -> Any:
+    """Leave out of every name in a report the folder that all of them are in."""
+    if isinstance(value, list):
+        return [_shortened(one, where) for one in value]
+    if isinstance(value, dict):
+        return {key: short_name(one, where) if key == "name" else _shortened(one, where) for key, one in value.items()}
+    return value
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -65,7 +65,16 @@ def _cosines() -> Float32[np.ndarray, "frequency pixel"]:
     return np.cos(np.pi * frequency * (2 * pixel + 1) / (2 * SIDE)).astype(np.float32)
 
 
+def _bends() -> Float32[np.ndarray, "side side"]:
+    """Return the matrix of second differences; beyond the edge the image goes on as it is there."""
+    bends = 2 * np.eye(DETAIL) - np.eye(DETAIL, k=1) - np.eye(DETAIL, k=-1)
+    bends[0, 0] = bends[-1, -1] = 1
+    return bends.astype(np.float32)
+
+
 COSINES = _cosines()
+MEANS = np.kron(np.eye(DETAIL), np.full((1, SIDE // DETAIL), DETAIL / SIDE)).astype(np.float32)
+BENDS = _bends()  # from above and below, and from both sides, they make the Laplacian
 WEIGHTS = 2 ** np.arange(FREQUENCIES**2, dtype=np.uint64)
 MIRROR = np.uint64(int(WEIGHTS.reshape(FREQUENCIES, FREQUENCIES)[:, 1::2].sum()))
 """The bits that change when an image is mirrored: the frequencies that are odd from left to right."""
@@ -82,7 +91,8 @@ def fingerprint(pixels: Pixels, *, near: bool = True) -> Print:
     small = _shrink(values)
     spectrum = COSINES @ (small - small.mean()) @ COSINES.T
     spectrum[0, 0] = 0  # the mean says nothing about the picture
-    detail = _laplacian(small.reshape(DETAIL, SIDE // DETAIL, DETAIL, SIDE // DETAIL).mean((1, 3)))
+    cells = MEANS @ small @ MEANS.T
+    detail = BENDS @ cells + cells @ BENDS.T
     largest = float(np.abs(detail).max())
     bits = int(WEIGHTS[(spectrum > 0).ravel()].sum())
     if largest < FLAT:
@@ -109,11 +119,6 @@ def _areas(length: int) -> Float32[np.ndarray, "side pixel"]:
     pixel = np.arange(length)
     share = np.minimum(edges[1:, None], pixel + 1) - np.maximum(edges[:-1, None], pixel)
     return (share.clip(0) * SIDE / length).astype(np.float32)
-
-
-def _laplacian(image: Float32[np.ndarray, "side side"]) -> Float32[np.ndarray, "side side"]:
-    around = np.pad(image, 1, mode="edge")
-    return 4 * image - around[:-2, 1:-1] - around[2:, 1:-1] - around[1:-1, :-2] - around[1:-1, 2:]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,8 +13,8 @@ from vitrail.base.shapes import Pixels
 from vitrail.data.augment import Augmentation, augment
 from vitrail.data.dataset import UNLABELLED
 from vitrail.data.leaks import Twin
-from vitrail.data.lettering import fit
-from vitrail.data.survey import Survey
+from vitrail.data.lettering import fit, lettering
+from vitrail.data.survey import Survey, short_name
 
 MOST_CLASSES = 24
 MOST_PAIRS = 20
@@ -53,8 +53,7 @@ def class_sheet(
     height = top + len(shown) * (CELL + GAP) + len(foot) * (SMALL + GAP) + MARGIN
     sheet = Image.new("RGB", (width, height), PAPER)
     draw = ImageDraw.Draw(sheet)
-    dataset = next(iter(survey.splits.values()))
-    _write(draw, (MARGIN, MARGIN), dataset.where, TITLE, width - 2 * MARGIN)
+    _write(draw, (MARGIN, MARGIN), survey.where, TITLE, width - 2 * MARGIN)
     heads = MARGIN + TITLE + 2 * GAP
     _write(draw, (left, heads), f"images of {list(survey.splits)[part]}", TEXT, middle - left, FAINT)
     if versions:
@@ -62,7 +61,7 @@ def class_sheet(
     for number, target in enumerate(shown):
         y = top + number * (CELL + GAP)
         draw.line((MARGIN, y - GAP // 2, width - MARGIN, y - GAP // 2), fill=LINE)
-        name = survey.labels[target] if labelled else "no label"
+        name = _name(survey.labels[target], int(target)) if labelled else "no label"
         _write(draw, (MARGIN, y + GAP), name, TEXT, NAMES - 2 * GAP)
         for line, (split, count) in enumerate(_counts(survey, int(target))):
             _write(
@@ -102,7 +101,7 @@ def pair_sheet(survey: Survey, twins: Sequence[Twin], title: str) -> Image.Image
             at = x + 2 * (CELL + GAP)
             label = survey.label(row)
             _write(draw, (at, line), survey.split(row) + (f": {label}" if label else ""), TEXT, words - GAP)
-            _write(draw, (at, line + TEXT + 4), _short(survey, row), SMALL, words - GAP, FAINT)
+            _write(draw, (at, line + TEXT + 4), short_name(survey.name(row), survey.where), SMALL, words - GAP, FAINT)
         _write(draw, (at, y + CELL - SMALL - 2), _KINDS[twin.kind].format(twin.similarity), SMALL, words - GAP, FAINT)
     if more:
         _write(draw, (MARGIN, height - MARGIN - SMALL), f"and {more:,} more", SMALL, width - 2 * MARGIN, FAINT)
@@ -120,10 +119,10 @@ def save_sheet(parts: Sequence[Image.Image], path: Path) -> None:
         sheet.save(file, "PNG")
 
 
-def _short(survey: Survey, row: int) -> str:
-    """Return the name of an image without the folder that all of them are in."""
-    where = next(iter(survey.splits.values())).where.rstrip("/")
-    return survey.name(row).removeprefix(f"{where}/")
+def _name(label: str, target: int) -> str:
+    """Return a class name, with the number of the class where no font can draw the name."""
+    shown, _ = lettering(label, TEXT)
+    return label if "?" not in shown.replace("?", "", label.count("?")) else f"{target}: {label}"
 
 
 def _counts(survey: Survey, target: int) -> list[tuple[str, int]]:

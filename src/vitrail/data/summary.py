@@ -19,7 +19,7 @@ def summarise(survey: Survey, findings: Findings) -> dict[str, Any]:
     datasets = list(survey.splits.values())
     skipped = dict.fromkeys((name, reason) for dataset in datasets for name, reason in dataset.skipped)
     return {
-        "data": datasets[0].where,
+        "data": survey.where,
         "images": len(survey.part),
         "classes": list(survey.labels),
         "channels": datasets[0].channels,

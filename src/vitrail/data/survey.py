@@ -89,6 +89,11 @@ class Survey:
         """The class names."""
         return next(iter(self.splits.values())).labels
 
+    @property
+    def where(self) -> str:
+        """What was opened."""
+        return next(iter(self.splits.values())).where
+
     def split(self, row: int) -> str:
         """Return the name of the split of an image."""
         return list(self.splits)[self.part[row]]
@@ -146,6 +151,12 @@ def survey(
         errors=errors,
         prints=prints,
     )
+
+
+def short_name(name: str, where: str) -> str:
+    """Return the name of an image without the folder or file that all of them are in."""
+    inside = name.removeprefix(where.rstrip("/"))
+    return inside[1:] if inside != name and inside[:1] in ("/", ":") else name
 
 
 def look_at(dataset: Dataset, index: int, *, near: bool = True) -> Look:
