@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from vitrail import data as data
     from vitrail.base.errors import CheckpointError as CheckpointError
     from vitrail.base.errors import ConfigError as ConfigError
+    from vitrail.base.errors import ImageError as ImageError
     from vitrail.base.errors import InputError as InputError
     from vitrail.base.errors import VitrailError as VitrailError
     from vitrail.checkpoint.files import load as load
@@ -29,6 +30,7 @@ _HOMES = {
     "BackboneConfig": "vitrail.model.config",
     "CheckpointError": "vitrail.base.errors",
     "ConfigError": "vitrail.base.errors",
+    "ImageError": "vitrail.base.errors",
     "InputError": "vitrail.base.errors",
     "Preprocessing": "vitrail.data.preprocessing",
     "ResNet": "vitrail.model.resnet",
