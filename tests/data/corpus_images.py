@@ -56,7 +56,7 @@ def tiff(entries: list[tuple[int, int, int, int]], *, following: int = 0, tail: 
     return b"II*\0" + struct.pack("<IH", 8, len(entries)) + directory + struct.pack("<I", following) + tail
 
 
-def grey_tiff(width: int, height: int, *, strip: int = 0, length: int = 16, following: int = 0) -> bytes:
+def grey_tiff(width: int, height: int, *, strip: int = 0, length: int = 16, rows: int | None = None) -> bytes:
     """A grey TIFF file of one strip at an offset and of a length that may be lies."""
     entries = [
         (256, 4, 1, width),
@@ -66,10 +66,10 @@ def grey_tiff(width: int, height: int, *, strip: int = 0, length: int = 16, foll
         (262, 3, 1, 1),
         (273, 4, 1, strip),
         (277, 3, 1, 1),
-        (278, 4, 1, height),
+        (278, 4, 1, rows or height),
         (279, 4, 1, length),
     ]
-    return tiff(entries, following=following, tail=bytes(16))
+    return tiff(entries, tail=bytes(16))
 
 
 def ycck(rgb: tuple[int, int, int]) -> bytes:
@@ -202,6 +202,7 @@ def bad() -> dict[str, bytes]:
         "tiff of an empty directory": tiff([]),
         "tiff whose directory is itself": tiff([], following=8),
         "tiff of a strip outside": grey_tiff(4, 4, strip=99_999),
+        "tiff of too few strips": grey_tiff(4, 8, strip=122, rows=4),
         "tiff of a huge strip": grey_tiff(9000, 9000, strip=122, length=2**32 - 1),
         "tiff of 2^32 sides": grey_tiff(2**32 - 1, 2**32 - 1, strip=122),
         "tiff of huge counts": tiff([(256, 4, 2**32 - 1, 8), (257, 4, 2**32 - 1, 8), (258, 3, 2**32 - 1, 8)]),

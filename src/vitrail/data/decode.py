@@ -34,7 +34,7 @@ except ImportError:
 __all__ = ["MAX_PIXELS", "Header", "decode", "from_array", "from_pil", "probe", "to_channels"]
 
 MAX_PIXELS = 89_478_485
-"""Pixels of the largest image that is decoded unless told otherwise: where Pillow starts to warn, 256 MB of colours."""
+"""Pixels of the largest image that is decoded unless told otherwise: Pillow warns from there on; 256 MiB of colours."""
 
 
 class _Jpeg(JpegImageFile):
@@ -134,9 +134,20 @@ def _check_size(image: Image.Image, max_pixels: int) -> None:
 
 def _loaded(image: Image.Image) -> PixelArray:
     """Decode with Pillow; it turns TIFF files upright by itself."""
+    if isinstance(image, TiffImageFile):
+        _check_strips(image)
+        image.load()
+        return rgb(image)
     image.load()
-    pixels = rgb(image)
-    return pixels if isinstance(image, TiffImageFile) else upright(pixels, _orientation(image))
+    return upright(rgb(image), _orientation(image))
+
+
+def _check_strips(image: TiffImageFile) -> None:
+    """Refuse a TIFF file that lists too few strips or tiles for its size; Pillow would leave the rest black."""
+    boxes = [tile.extents for tile in image.tile if tile.extents]
+    covered = sum((right - left) * (bottom - top) for left, top, right, bottom in boxes)
+    if boxes and covered < image.width * image.height:  # none are left in an image that has been loaded already
+        raise ImageError("it is truncated: strips of the image are missing; make it anew, or remove it.")
 
 
 def _orientation(image: Image.Image) -> int:
