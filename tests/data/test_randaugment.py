@@ -48,9 +48,7 @@ def test_a_rotation_takes_the_pixels_that_pillow_takes(level: float) -> None:
 def test_a_quarter_turn_by_the_same_rule_is_exact() -> None:
     square = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (4, 8, 8), dtype=np.uint8))
     quarter = math.pi / 2
-    turned = module.warp(
-        square, (math.cos(quarter), math.sin(quarter), 0.0), (-math.sin(quarter), math.cos(quarter), 0.0)
-    )
+    turned = module.warp(square, (math.cos(quarter), math.sin(quarter)), (-math.sin(quarter), math.cos(quarter)))
     assert torch.equal(turned, torch.rot90(square, -1, (1, 2)))
 
 

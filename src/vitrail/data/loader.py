@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from vitrail.base.errors import ConfigError, ImageError, InputError
+from vitrail.base.memory import keep_freed_memory
 from vitrail.data.augment import Augmentation
 from vitrail.data.batch import Batch, EvaluationSteps, TrainingSteps
 from vitrail.data.budget import Budget
@@ -142,11 +143,12 @@ def _made(steps: Steps, numbers: range, workers: int) -> Iterator[Batch | ImageE
 
 
 def _start_worker(_: int) -> None:
-    """Leave signals to the main process, which saves and then ends its workers.
+    """Keep memory for the next batch, and leave signals to the main process, which saves and then ends its workers.
 
     Ctrl-C, and SIGTERM from a scheduler, reach the whole group: a worker that went at once would take the run along
     before it is saved. A second SIGTERM ends it.
     """
+    keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, signal.SIG_DFL) and None)
 

@@ -67,29 +67,39 @@ def operate(pixels: Pixels, operation: Operation, level: float) -> Pixels:
             return enhance.sharpness(pixels, 1 + 0.9 * level)
         case "rotate":
             angle = math.radians(30 * level)
-            return warp(pixels, (math.cos(angle), math.sin(angle), 0.0), (-math.sin(angle), math.cos(angle), 0.0))
+            return warp(pixels, (math.cos(angle), math.sin(angle)), (-math.sin(angle), math.cos(angle)))
         case "shear_x":
-            return warp(pixels, (1.0, 0.3 * level, 0.0), (0.0, 1.0, 0.0))
+            return warp(pixels, (1.0, 0.3 * level), (0.0, 1.0))
         case "shear_y":
-            return warp(pixels, (1.0, 0.0, 0.0), (0.3 * level, 1.0, 0.0))
+            return warp(pixels, (1.0, 0.0), (0.3 * level, 1.0))
         case "translate_x":
-            return warp(pixels, (1.0, 0.0, 0.45 * level * width), (0.0, 1.0, 0.0))
+            return translate(pixels, 0, math.floor(0.45 * level * width + 0.5))
         case "translate_y":
-            return warp(pixels, (1.0, 0.0, 0.0), (0.0, 1.0, 0.45 * level * height))
+            return translate(pixels, math.floor(0.45 * level * height + 0.5), 0)
 
 
-def warp(pixels: Pixels, across: tuple[float, float, float], down: tuple[float, float, float]) -> Pixels:
-    """Take each pixel from the nearest one at an affine function of its place, seen from the centre of the image.
-
-    Source column = across[0] * x + across[1] * y + across[2], and the row by `down` in the same way.
-    """
+def translate(pixels: Pixels, up: int, left: int) -> Pixels:
+    """Move the image by whole pixels."""
     _, height, width = pixels.shape
+    moved = torch.full_like(pixels, GREY)
+    seen = pixels[:, max(up, 0) : height + min(up, 0), max(left, 0) : width + min(left, 0)]
+    moved[:, max(-up, 0) : height - max(up, 0), max(-left, 0) : width - max(left, 0)] = seen
+    return moved
+
+
+def warp(pixels: Pixels, across: tuple[float, float], down: tuple[float, float]) -> Pixels:
+    """Take each pixel from the nearest one at a linear function of its place, seen from the centre of the image.
+
+    Source column = across[0] * x + across[1] * y, and the row by `down` in the same way.
+    """
+    channels, height, width = pixels.shape
     y = np.arange(height, dtype=np.float32)[:, None] - (height - 1) / 2
     x = np.arange(width, dtype=np.float32)[None, :] - (width - 1) / 2
-    columns = np.floor(across[0] * x + across[1] * y + np.float32(across[2] + width / 2)).astype(np.int32)
-    rows = np.floor(down[0] * x + down[1] * y + np.float32(down[2] + height / 2)).astype(np.int32)
-    inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
-    table = pixels.permute(1, 2, 0).reshape(height * width, -1).numpy()
-    warped = np.take(table, np.where(inside, rows * width + columns, 0), axis=0)
-    warped[~inside] = GREY
-    return torch.from_numpy(warped).permute(2, 0, 1)
+    columns = np.floor(across[0] * x + (across[1] * y + np.float32(width / 2))).astype(np.int32)
+    rows = np.floor(down[0] * x + (down[1] * y + np.float32(height / 2))).astype(np.int32)
+    inside = (columns.view(np.uint32) < width) & (rows.view(np.uint32) < height)  # below 0 is huge
+    cells = np.empty((height * width + 1, channels), dtype=np.uint8)
+    cells[:-1] = pixels.permute(1, 2, 0).reshape(-1, channels).numpy()
+    cells[-1] = GREY
+    chosen = np.where(inside, rows * width + columns, height * width)
+    return torch.from_numpy(np.take(cells, chosen, axis=0)).permute(2, 0, 1)
