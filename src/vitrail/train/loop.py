@@ -20,7 +20,7 @@ from vitrail.train.objective import Objective
 from vitrail.train.schedules import Schedule
 from vitrail.train.signals import StopSignal
 from vitrail.train.state import TrainState
-from vitrail.train.step import StepConfig, Taken, take_step, to_device
+from vitrail.train.step import StepConfig, Taken, take_step
 
 Scores = dict[str, float]
 Watch = Callable[[int, dict[str, float]], None]
@@ -78,7 +78,7 @@ class Loop:
         batches, progress = self.batches(self.state.progress.step), self.state.progress
         clock = _Clock()
         while progress.step < self.config.steps and not progress.stopped:
-            batch = to_device(next(batches), self.ranks.device)
+            batch = next(batches).to(self.ranks.device)
             rate = self.schedule.rate(progress.step, self.config.steps)
             if progress.step not in progress.bad_steps:
                 taken = self._take(batch, rate)

@@ -106,14 +106,6 @@ def split(batch: Batch, size: int) -> Iterator[Batch]:
         )
 
 
-def to_device(batch: Batch, device: torch.device) -> Batch:
-    """Move what the model needs."""
-    if device.type == "cpu":
-        return batch
-    moved = {name: getattr(batch, name).to(device, non_blocking=True) for name in ("images", "targets", "partners")}
-    return replace(batch, **moved, shares=batch.shares.to(device, non_blocking=True))
-
-
 def _gradients_shared(parallel: nn.Module, *, last: bool) -> AbstractContextManager[None]:
     """Let ranks add their gradients only with the last micro-batch."""
     if isinstance(parallel, FSDPModule):
