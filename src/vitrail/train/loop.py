@@ -81,7 +81,7 @@ class Loop:
             batch = next(batches).to(self.ranks.device)
             rate = self.schedule.rate(progress.step, self.config.steps)
             if progress.step not in progress.bad_steps:
-                taken = self._take(batch, rate)
+                taken = self.take(batch, rate)
                 if taken is None and self._go_back(batch):
                     batches, progress = self.batches(self.state.progress.step), self.state.progress
                     continue
@@ -92,7 +92,7 @@ class Loop:
             with clock.paused():
                 self._look_after()
 
-    def _take(self, batch: Batch, rate: float) -> Taken | None:
+    def take(self, batch: Batch, rate: float) -> Taken | None:
         """Take a step and count it; None when its loss or gradient was not finite."""
         taken = take_step(self.state, self.parallel, self.objective, batch, rate, config=self.step, ranks=self.ranks)
         if not taken.good:
