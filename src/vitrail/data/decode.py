@@ -1,17 +1,175 @@
-"""Bytes to pixels: the one decoder of training, evaluation, prediction and serving."""
+"""Bytes to pixels: the one decoder of training, evaluation, prediction and serving.
 
-import numpy as np
-import torch
+JPEG, PNG, WEBP, BMP, GIF (its first frame) and TIFF, by their first bytes, never by a name. The header is read first:
+an image of more than `max_pixels` is refused before a pixel of it is decoded. With the extra `fast`, JPEG files are
+decoded by simplejpeg, with the same pixels; whatever it refuses, Pillow decides.
+"""
 
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+from PIL.BmpImagePlugin import BmpImageFile
+from PIL.GifImagePlugin import GifImageFile
+from PIL.ImageFile import ImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.TiffImagePlugin import TiffImageFile
+from PIL.WebPImagePlugin import WebPImageFile
+
+from vitrail.base.errors import ImageError
 from vitrail.base.shapes import Pixels
+from vitrail.data.colours import from_array, rgb, to_channels
+from vitrail.data.orientation import PixelArray, orientation_of, turns_aside, upright
+from vitrail.data.quiet import quiet_pillow
+
+try:
+    import simplejpeg
+except ImportError:
+    simplejpeg = None
+
+__all__ = ["MAX_PIXELS", "Header", "decode", "from_array", "from_pil", "probe", "to_channels"]
+
+MAX_PIXELS = 89_478_485
+"""Pixels of the largest image that is decoded unless told otherwise: where Pillow starts to warn, 256 MB of colours."""
 
 
-def decode(encoded: bytes) -> Pixels:
-    """Turn an image file into red, green and blue."""
-    raise NotImplementedError
+class _Jpeg(JpegImageFile):
+    """A JPEG file whose EXIF nobody reads for its resolution, which takes time and warns."""
+
+    def _read_dpi_from_exif(self) -> None:
+        pass
 
 
-def from_array(array: np.ndarray) -> Pixels:
-    """Turn height x width (x channel) into pixels."""
-    array = array[:, :, None] if array.ndim == 2 else array
-    return torch.from_numpy(np.ascontiguousarray(array)).permute(2, 0, 1)
+_READERS: dict[str, type[ImageFile]] = {
+    "JPEG": _Jpeg,
+    "PNG": PngImageFile,
+    "WEBP": WebPImageFile,
+    "BMP": BmpImageFile,
+    "GIF": GifImageFile,
+    "TIFF": TiffImageFile,
+}
+_MAGIC = {
+    b"\xff\xd8\xff": "JPEG",
+    b"\x89PNG\r\n\x1a\n": "PNG",
+    b"GIF87a": "GIF",
+    b"GIF89a": "GIF",
+    b"BM": "BMP",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+    b"II+\0": "TIFF",
+    b"MM\0+": "TIFF",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """What the first bytes of an image file say."""
+
+    format: str
+    """JPEG, PNG, WEBP, BMP, GIF or TIFF."""
+    width: int
+    """Pixels from left to right, upright."""
+    height: int
+    """Pixels from top to bottom, upright."""
+    mode: str
+    """Pillow's word for the colours: L, RGB, P, CMYK, I;16, ..."""
+    orientation: int
+    """EXIF's orientation, 1 to 8; 1 is upright."""
+
+
+def decode(encoded: bytes, *, max_pixels: int = MAX_PIXELS) -> Pixels:
+    """Turn an image file into upright red, green and blue, in memory row by row and pixel by pixel.
+
+    Whatever is wrong with the file, the answer is one `ImageError`.
+    """
+    with _refusing(), quiet_pillow():
+        image = _READERS[_format(encoded)](io.BytesIO(encoded))
+        _check_size(image, max_pixels)
+        fast = _fast(encoded, image)
+        return from_array(_loaded(image) if fast is None else fast)
+
+
+def from_pil(image: Image.Image, *, max_pixels: int = MAX_PIXELS) -> Pixels:
+    """Turn an image of Pillow into pixels by the same rules as a file."""
+    with _refusing(), quiet_pillow():
+        _check_size(image, max_pixels)
+        return from_array(_loaded(image))
+
+
+def probe(source: bytes | Path) -> Header:
+    """Read the header of an image file, and nothing else of it."""
+    with _refusing(), quiet_pillow(), io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file:
+        form = _format(file.read(16))
+        file.seek(0)
+        image = _READERS[form](file)
+        orientation = _orientation(image)
+        width, height = image.size
+        if turns_aside(orientation) and form != "TIFF":  # there Pillow has swapped them already
+            width, height = height, width
+        return Header(format=form, width=width, height=height, mode=image.mode, orientation=orientation)
+
+
+def _format(encoded: bytes) -> str:
+    if not encoded:
+        raise ImageError("the file is empty.")
+    if encoded[:4] == b"RIFF" and encoded[8:12] == b"WEBP":
+        return "WEBP"
+    for magic, form in _MAGIC.items():
+        if encoded.startswith(magic):
+            return form
+    raise ImageError(f"it is no JPEG, PNG, WEBP, BMP, GIF or TIFF image, but begins with {encoded[:8]!r}.")
+
+
+def _check_size(image: Image.Image, max_pixels: int) -> None:
+    width, height = image.size
+    if width * height > max_pixels:
+        raise ImageError(
+            f"it has {width}x{height} pixels, more than the {max_pixels:,} that are decoded; shrink it first."
+        )
+
+
+def _loaded(image: Image.Image) -> PixelArray:
+    """Decode with Pillow; it turns TIFF files upright by itself."""
+    image.load()
+    pixels = rgb(image)
+    return pixels if isinstance(image, TiffImageFile) else upright(pixels, _orientation(image))
+
+
+def _orientation(image: Image.Image) -> int:
+    if isinstance(image, TiffImageFile):
+        found = image.tag_v2.get(0x0112, 1)
+        return found if found in range(1, 9) else 1
+    return orientation_of(image.info)
+
+
+def _fast(encoded: bytes, image: ImageFile) -> PixelArray | None:
+    """Decode grey and three-channel JPEG files with simplejpeg if it is there and finds nothing to complain about."""
+    if simplejpeg is None or not isinstance(image, JpegImageFile) or image.mode not in ("L", "RGB"):
+        return None
+    try:
+        pixels = simplejpeg.decode_jpeg(encoded, "RGB")
+    except ValueError:
+        return None
+    if pixels.shape[1::-1] != image.size:
+        return None
+    return upright(pixels, _orientation(image))
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn whatever a reader stumbles over into one sentence."""
+    try:
+        yield
+    except ImageError:
+        raise
+    except MemoryError:
+        raise ImageError("it needs more memory than there is; shrink it first.") from None
+    except Exception as error:  # Pillow's readers raise a dozen kinds for broken files
+        if isinstance(error, OSError) and error.errno:
+            raise ImageError(f"it could not be read: {error.strerror}.") from None
+        reason = "".join(letter for letter in " ".join(str(error).split())[:100] if letter.isprintable())
+        raise ImageError(f"it is broken or truncated{reason and f' ({reason})'}; make it anew, or remove it.") from None

@@ -56,9 +56,26 @@ class Preprocessing:
             raise ConfigError(f"mean {self.mean} must be finite and std {self.std} above 0 in every channel.")
 
     @property
+    def channels(self) -> int:
+        """Channels of the images that this is for."""
+        return len(self.mean)
+
+    @property
     def short_side(self) -> int:
         """Pixels of the short side before the crop, rounded down as timm does."""
         return math.floor(min(self.image_size) / self.crop_fraction + 1e-6)
+
+    def resized(self, height: int, width: int) -> tuple[int, int]:
+        """Return the size of an image before the crop: its proportions kept, and nowhere smaller than the crop.
+
+        For square sizes the long side is rounded down, as torchvision does; for others both are rounded, as timm does.
+        """
+        high, wide = (math.floor(side / self.crop_fraction + 1e-6) for side in self.image_size)
+        if high == wide:
+            short = min(height, width)
+            return high * height // short, wide * width // short
+        ratio = min(height / high, width / wide)
+        return max(round(height / ratio), high), max(round(width / ratio), wide)
 
 
 # What each library does to an image of 224x224 when nothing else is said.

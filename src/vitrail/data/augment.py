@@ -1,0 +1,82 @@
+"""What training does to one image: a pure function of its pixels, the settings, and some numbers in [0, 1)."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from vitrail.base.shapes import PixelBatch, Pixels
+from vitrail.data import enhance
+from vitrail.data.augmentation import ERASE, ERASING, JITTER, NO_AUGMENTATION, OPERATIONS, Augmentation
+from vitrail.data.crop import erase, erase_box
+from vitrail.data.geometry import cut, cut_small, is_small
+from vitrail.data.randaugment import randaugment
+
+__all__ = ["NO_AUGMENTATION", "Augmentation", "augment", "augment_all"]
+
+ERASE_ASPECT = (0.3, 1 / 0.3)
+
+Draws = Sequence[float]
+"""`Augmentation.draws` numbers in [0, 1), which decide everything that happens to one image."""
+
+
+def augment(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> Pixels:
+    """Crop, resize, flip, jitter, RandAugment and erase one image."""
+    return augment_all([pixels], augmentation, image_size, pixels.shape[0], [draws])[0]
+
+
+def augment_all(
+    pictures: Iterable[Pixels],
+    augmentation: Augmentation,
+    image_size: tuple[int, int],
+    channels: int,
+    draws: Sequence[Draws],
+) -> PixelBatch:
+    """Augment a batch, each image as if it were alone.
+
+    The pictures are asked for one after the other, so that only one photo is in memory at a time. The channels of a
+    pixel lie side by side.
+    """
+    images = torch.empty((len(draws), *image_size, channels), dtype=torch.uint8).permute(0, 3, 1, 2)
+    waiting: dict[torch.Size, dict[int, Pixels]] = {}
+    for place, pixels in enumerate(pictures):
+        if is_small(pixels, augmentation, image_size):
+            waiting.setdefault(pixels.shape, {})[place] = pixels
+        else:
+            images[place] = cut(pixels, augmentation, image_size, draws[place])
+    for group in waiting.values():
+        places = list(group)
+        small = torch.stack([pixels.permute(1, 2, 0) for pixels in group.values()]).permute(0, 3, 1, 2)
+        images[places] = cut_small(small, augmentation, image_size, [draws[place] for place in places])
+    if augmentation.recolours:
+        for place in range(len(draws)):
+            images[place] = recolour(images[place], augmentation, draws[place])
+    return images
+
+
+def recolour(pixels: Pixels, augmentation: Augmentation, draws: Draws) -> Pixels:
+    """Do what comes after the crop: jitter, RandAugment, erase."""
+    if augmentation.jitters:
+        pixels = jitter(pixels, augmentation, draws[JITTER])
+    if augmentation.layers:
+        pixels = randaugment(pixels, augmentation.magnitude, draws[OPERATIONS])
+    if draws[ERASING] < augmentation.erase:
+        size = (pixels.shape[1], pixels.shape[2])
+        box = erase_box(size, augmentation.erase_area, ERASE_ASPECT, draws[ERASE])
+        pixels = erase(pixels, box, draws[ERASE][-1]) if box else pixels
+    return pixels
+
+
+def jitter(pixels: Pixels, augmentation: Augmentation, draws: Sequence[float]) -> Pixels:
+    """Change brightness, contrast, saturation and hue by random amounts, in a random order."""
+    changes = (
+        (enhance.brightness, augmentation.brightness, 1.0),
+        (enhance.contrast, augmentation.contrast, 1.0),
+        (enhance.saturation, augmentation.saturation, 1.0),
+        (enhance.hue, augmentation.hue, 0.0),
+    )
+    amounts, order = draws[:4], draws[4:]
+    for at in sorted(range(4), key=lambda at: order[at]):
+        change, strength, neutral = changes[at]
+        if strength:
+            pixels = change(pixels, neutral + strength * (2 * amounts[at] - 1))
+    return pixels

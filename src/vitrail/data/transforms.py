@@ -1,0 +1,40 @@
+"""From an image of any size to a model's input, as the settings that travel with the weights say."""
+
+import torch
+
+from vitrail.base.errors import ImageError
+from vitrail.base.shapes import Images, PixelBatch, Pixels
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.data.resize import resize, resize_window
+
+# A resized image of more than this many times the pixels that are kept is not made; only what is kept of it is.
+_WASTE = 16
+
+
+def preprocess(pixels: Pixels, preprocessing: Preprocessing) -> Pixels:
+    """Bring an image to the model's size: resized as a whole, or its short side resized and the centre cut out."""
+    how = preprocessing
+    if how.geometry == "square":
+        return resize(pixels, how.image_size, how.interpolation, how.antialias)
+    height, width = how.image_size
+    resized = how.resized(pixels.shape[1], pixels.shape[2])
+    top, left = round((resized[0] - height) / 2), round((resized[1] - width) / 2)  # to even, as torchvision does
+    if resized[0] * resized[1] > _WASTE * height * width:
+        return resize_window(pixels, resized, (top, left, height, width), how.interpolation, how.antialias)
+    whole = resize(pixels, resized, how.interpolation, how.antialias)
+    return whole[:, top : top + height, left : left + width]
+
+
+def normalise(batch: PixelBatch, preprocessing: Preprocessing) -> Images:
+    """Turn pixels of 0 to 255 into a model's input, (pixel / 255 - mean) / std, as one multiplication and addition."""
+    channels = len(preprocessing.mean)
+    if batch.shape[1] != channels:
+        raise ImageError(
+            f"the images have {batch.shape[1]} channels, but the preprocessing has a mean and std for {channels}; "
+            f"bring the images to {channels} channels."
+        )
+    scale = torch.tensor([1 / (255 * std) for std in preprocessing.std], device=batch.device)
+    shift = torch.tensor(
+        [-mean / std for mean, std in zip(preprocessing.mean, preprocessing.std, strict=True)], device=batch.device
+    )
+    return torch.addcmul(shift[:, None, None], batch.to(torch.float32), scale[:, None, None])
