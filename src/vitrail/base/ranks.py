@@ -12,9 +12,11 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
 from vitrail.base.errors import ConfigError
 
+_CPU = torch.device("cpu")
 PATIENCE = timedelta(minutes=10)
 """How long a rank waits for the others before it gives up; torchrun then starts all of them again."""
 
@@ -25,7 +27,7 @@ class Ranks:
 
     rank: int = 0
     world: int = 1
-    device: torch.device = torch.device("cpu")
+    device: torch.device = _CPU
 
     @property
     def first(self) -> bool:
@@ -92,13 +94,13 @@ def join(device: torch.device | None = None) -> Iterator[Ranks]:
         dist.destroy_process_group()
 
 
-def _store(rank: int, world: int) -> dist.Store:
+def _store(rank: int, world: int) -> Store:
     """Return the store where ranks find each other, with a page of its own for each restart.
 
     A rank that torchrun has started again could otherwise read the address of a dead one, and wait for it.
     """
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    store = dist.TCPStore(
+    store = TCPStore(
         os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world, not agent and rank == 0, PATIENCE
     )
-    return dist.PrefixStore(f"vitrail/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    return PrefixStore(f"vitrail/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)

@@ -52,11 +52,14 @@ def run(arguments: Arguments) -> None:
 
 def _describe(name: str) -> dict[str, object]:
     if name == SMALL_DATA:
-        about = "chosen from the data; what `vitrail train` does without --recipe"
-        return {"name": name, "command": "vitrail train DATA", "epochs": None, "exaflops": None} | {
+        return {
+            "name": name,
+            "command": "vitrail train DATA",
+            "epochs": None,
+            "exaflops": None,
             "paper_exaflops": None,
             "paper_result": None,
-            "about": about,
+            "about": "chosen from the data: what `vitrail train` does without --recipe",
         }
     recipe = PRETRAINING[name]
     return {

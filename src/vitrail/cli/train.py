@@ -107,11 +107,13 @@ def _settled(arguments: Arguments, ranks: Ranks) -> tuple[RunConfig, RunData]:
     )
     if sum(given is not None for given in (arguments.steps, arguments.epochs, arguments.minutes)) > 1:
         raise ConfigError("a run has one length: give --steps, --epochs or --minutes.")
+    size = None if arguments.image_size is None else parse_size(arguments.image_size)
+    recipe = find_recipe(arguments.recipe, size)
     data = open_run_data(data_config, seed=arguments.seed)
     request = Request(
-        recipe=find_recipe(arguments.recipe, arguments.image_size and parse_size(arguments.image_size)),
+        recipe=recipe,
         model=arguments.model,
-        image_size=arguments.image_size and parse_size(arguments.image_size),
+        image_size=size,
         channels=arguments.channels,
         steps=arguments.steps,
         epochs=arguments.epochs,

@@ -23,7 +23,8 @@ UNLABELLED = -1
 class Pictures(Protocol):
     """Where images lie, by number."""
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """Count the images."""
 
     def name(self, row: int) -> str:
         """Return what a person calls this image: a path, a member of a shard, a number in an array."""

@@ -117,7 +117,7 @@ def equalize(pixels: Pixels) -> Pixels:
 
 def _blend_table(other: int, factor: float) -> Table:
     """Tabulate other + (value - other) * factor, cut to whole numbers as Pillow's blend cuts."""
-    blended: Float[np.ndarray, "256"] = other + (VALUES - other) * np.float32(factor)
+    blended: Float[np.ndarray, 256] = other + (VALUES - other) * np.float32(factor)
     return torch.from_numpy(np.clip(blended, 0, 255).astype(np.uint8))
 
 

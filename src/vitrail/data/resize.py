@@ -5,8 +5,6 @@ without it a new pixel is a weighted sum of its nearest old ones, however much t
 torch does the common cases in one pass over pixels that lie colour by colour in memory, as ours do.
 """
 
-import math
-
 import numpy as np
 import torch
 import torch.nn.functional as F

@@ -83,6 +83,6 @@ def evaluation_shard(length: int, *, rank: int = 0, world: int = 1) -> range:
 def _classes(dataset: Dataset) -> Classes:
     if len(dataset.targets) and dataset.targets.min() < 0:
         raise InputError(f"{dataset.where} has images without a label; balanced sampling needs one for every image.")
-    members: Int64[np.ndarray, "image"] = np.argsort(dataset.targets, kind="stable")
+    members: Int64[np.ndarray, image] = np.argsort(dataset.targets, kind="stable")
     present = dataset.counts[dataset.counts > 0]
     return Classes(members=members, starts=np.cumsum(present) - present, sizes=present)

@@ -1,6 +1,5 @@
 """Recipes by name, and their smoke twins: the same kind of run, so small that it takes a second."""
 
-from collections.abc import Callable
 from typing import Any
 
 from vitrail.base.errors import ConfigError, did_you_mean
@@ -59,7 +58,9 @@ def smoke(recipe: Recipe) -> Recipe:
 
 
 def _tiny_vit(config: ViTConfig) -> ViTConfig:
-    backbone = config.backbone and BackboneConfig(blocks=tuple(1 for _ in config.backbone.blocks), width=8, norm_groups=8)
+    backbone = config.backbone and BackboneConfig(
+        blocks=tuple(1 for _ in config.backbone.blocks), width=8, norm_groups=8
+    )
     settings = to_dict(config) | {
         "dim": 16,
         "depth": 2,

@@ -68,7 +68,9 @@ def usual_side(dataset: Dataset) -> int:
     for index in np.linspace(0, len(dataset) - 1, min(PROBED, len(dataset))).astype(int):
         found = dataset.read(int(index))
         try:
-            sides.append(min(found.shape[:2]) if isinstance(found, np.ndarray) else min(probe(found).size))
+            sides.append(
+                min(found.shape[:2]) if isinstance(found, np.ndarray) else min(probe(found).height, probe(found).width)
+            )
         except ImageError:
             continue
     if not sides:

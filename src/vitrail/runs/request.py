@@ -39,9 +39,7 @@ class Request:
 def complete(request: Request, data_config: DataConfig, data: RunData) -> RunConfig:
     """Fill in everything that was not asked for."""
     channels = request.channels or data.train.channels
-    facts = Facts(
-        images=len(data.train), classes=data.classes, channels=channels, side=usual_side(data.train)
-    )
+    facts = Facts(images=len(data.train), classes=data.classes, channels=channels, side=usual_side(data.train))
     settings = _with_model(request.recipe(facts), request, facts)
     settings["batch"] = request.settings.get("batch", settings["batch"])
     settings = _with_length(settings, _steps(request, settings, facts.images))

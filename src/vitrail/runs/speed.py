@@ -110,9 +110,7 @@ def _runs_with(run: Run, images: int) -> bool:
     """Try a step with a part of the batch."""
     execution = replace(run.config.execution, micro_batch=images)
     with TemporaryDirectory() as folder:
-        trial = replace(
-            run, folder=RunFolder(path=Path(folder)), config=replace(run.config, execution=execution)
-        )
+        trial = replace(run, folder=RunFolder(path=Path(folder)), config=replace(run.config, execution=execution))
         try:
             loop = trial.loop(watch=lambda step, values: None, stop=StopSignal())
             loop.take(next(trial.batches(0)).to(run.ranks.device), 0.0)

@@ -73,9 +73,7 @@ class Run:
         )
         return Loop(
             state=state,
-            parallel=parallelise(
-                model, ranks, sharded=config.execution.shard, compiled=config.execution.compiled
-            ),
+            parallel=parallelise(model, ranks, sharded=config.execution.shard, compiled=config.execution.compiled),
             objective=self.objective(),
             schedule=config.schedule,
             config=LoopConfig(
@@ -94,9 +92,7 @@ class Run:
             batches=self.batches,
             evaluate=self.scores,
             keep_best=self.keep_best,
-            keeper=Keeper(
-                folder=self.folder.checkpoints, run=config.identity, keep=config.execution.keep_checkpoints
-            ),
+            keeper=Keeper(folder=self.folder.checkpoints, run=config.identity, keep=config.execution.keep_checkpoints),
             journal=Journal(self.folder.path, self.trackers()),
             ranks=ranks,
             stop=stop,

@@ -33,6 +33,6 @@ def softmax_cross_entropy(logits: Logits, soft: Logits, weights: PerClass | None
 
 
 def sigmoid_cross_entropy(logits: Logits, soft: Logits, weights: PerClass | None = None) -> Tensor:
-    """Average the sum over classes of -y log s(x) - (1 - y) log(1 - s(x)); the authors' loss for JFT and ImageNet-21k."""
+    """Average sum_k -y_k log s(x_k) - (1 - y_k) log(1 - s(x_k)) over the batch: the loss of JFT and ImageNet-21k."""
     each = F.binary_cross_entropy_with_logits(logits.float(), soft, reduction="none", weight=weights)
     return each.sum(1).mean()

@@ -1,4 +1,4 @@
-"""Adam with decoupled decay and SGD with momentum, and which parameter gets which rate and decay (Table 3, App. B.1)."""
+"""Adam and SGD with decoupled decay, and which parameter gets which rate and decay (Table 3, App. B.1)."""
 
 import re
 from dataclasses import dataclass

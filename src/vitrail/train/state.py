@@ -97,7 +97,7 @@ class TrainState:
 
 def whole(tensor: Tensor) -> Tensor:
     """Gather a sharded tensor; others are whole already."""
-    return tensor.detach().full_tensor() if isinstance(tensor, DTensor) else tensor.detach()
+    return tensor.full_tensor().detach() if isinstance(tensor, DTensor) else tensor.detach()
 
 
 def put(target: Tensor, tensor: Tensor) -> None:
