@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vitrail import data as data
     from vitrail.base.errors import CheckpointError as CheckpointError
     from vitrail.base.errors import ConfigError as ConfigError
     from vitrail.base.errors import InputError as InputError
@@ -47,6 +48,8 @@ __all__ = [*sorted(_HOMES), "__version__"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "data":
+        return import_module("vitrail.data")
     if name not in _HOMES:
         raise AttributeError(f"module 'vitrail' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,129 @@
+"""Which kind of data somebody means, found by looking; the first line that fits decides.
+
+| where                                                          | kind                           |
+|----------------------------------------------------------------|--------------------------------|
+| `sample`                                                       | the embedded sample            |
+| `fashion-mnist`, when nothing here is called so                | Debian's dataset-fashion-mnist |
+| a name with braces or wildcards that ends in .tar              | shards                         |
+| a file: .tar, .csv .tsv .jsonl .ndjson, .npz, .parquet, idx    | shards, manifest, arrays, ...  |
+| a file that begins like an index                               | a saved index                  |
+| a file with the extension of an image                          | one image                      |
+| a folder with dataset_dict.json or state.json                  | a saved Hugging Face data set  |
+| a folder with idx files                                        | MNIST and its kin              |
+| a folder with data_batch_*.bin, or train.bin                   | CIFAR-10, CIFAR-100            |
+| a folder with imagelabels.mat, setid.mat and jpg/              | Flowers-102                    |
+| a folder with annotations/trainval.txt and images/             | Pets                           |
+| a folder with .tar files, or split folders with them           | shards                         |
+| a folder with .parquet files, or data/ with them               | parquet                        |
+| any other folder                                               | class folders, or flat         |
+"""
+
+import re
+from pathlib import Path
+
+from vitrail.base.errors import InputError, did_you_mean
+from vitrail.data.index import is_index
+from vitrail.data.sources import (
+    arrays,
+    cifar,
+    flowers,
+    folder,
+    huggingface,
+    idx,
+    manifest,
+    parquet,
+    pets,
+    sample,
+    shards,
+)
+from vitrail.data.sources.indexed import open_index
+from vitrail.data.sources.patterns import find_in_folder, find_pattern, is_pattern, split_in
+from vitrail.data.sources.pile import Pile, is_image
+
+_ELSEWHERE = re.compile(r"(pipe:|[a-z][a-z0-9+.-]+://)", re.I)
+_DEBIAN = "fashion-mnist"
+
+
+def find(where: str, *, root: Path | None = None) -> Pile:
+    """Open what a name stands for."""
+    if where == sample.NAME:
+        return sample.open_sample()
+    if _ELSEWHERE.match(where):
+        raise InputError(f"{where} is not on this machine; nothing is fetched or run. Give a file or a folder.")
+    path = Path(where)
+    try:
+        if where == _DEBIAN and not path.exists():
+            return _debian()
+        if is_pattern(where) and not path.exists():
+            found = find_pattern(where)
+            return shards.open_shards(found, where, beside=found[0][0].parent)
+        if path.is_file():
+            return _file(path, root)
+        if path.is_dir():
+            return _folder(path, root)
+    except OSError as error:
+        raise InputError(f"{where} cannot be opened: {error.strerror or error}.") from None
+    if path.exists():
+        raise InputError(f"{where} is neither a file nor a folder.")
+    raise InputError(f"there is no {where}; give a folder, a file, or `{sample.NAME}`.{_near(path)}")
+
+
+def _file(path: Path, root: Path | None) -> Pile:
+    """Open a file by its extension, or by its first bytes."""
+    suffix = path.suffix.lower()
+    if idx.is_idx(path):
+        return idx.open_idx(path)
+    if suffix == ".tar":
+        return shards.open_shards([(path, split_in(path))], str(path), beside=path.parent)
+    if suffix in manifest.SUFFIXES:
+        return manifest.open_manifest(path, root=root)
+    if suffix == ".npz":
+        return arrays.open_npz(path)
+    if suffix == ".parquet":
+        return parquet.open_parquet([path], str(path))
+    if is_index(path):
+        return open_index(path, root=root)
+    if is_image(path.name):
+        return folder.open_image(path)
+    if re.search(r"\.(tar\.\w+|tgz|zip|7z|rar)$", path.name, re.I):
+        raise InputError(f"{path} is a packed archive; unpack it first, or pack it as plain .tar shards.")
+    raise InputError(
+        f"{path} is none of the files that are understood: images, {', '.join(manifest.SUFFIXES)}, .tar, .npz, "
+        ".parquet, idx files and saved indices."
+    )
+
+
+def _folder(path: Path, root: Path | None) -> Pile:
+    """Open a folder by what lies in it."""
+    if huggingface.is_saved(path):
+        return huggingface.open_saved(path)
+    if idx.files_in(path):
+        return idx.open_idx(path)
+    if cifar.is_cifar(path):
+        return cifar.open_cifar(path)
+    if cifar.is_pickled_cifar(path):
+        raise InputError(f"{path} holds CIFAR as pickles, which are not read; get the binary version (.bin files).")
+    if flowers.is_flowers(path):
+        return flowers.open_flowers(path)
+    if pets.is_pets(path):
+        return pets.open_pets(path)
+    if tars := find_in_folder(path):
+        return shards.open_shards(tars, str(path), beside=path)
+    if tables := parquet.files_in(path):
+        return parquet.open_parquet(tables, str(path))
+    return folder.open_folder(path, also=root)
+
+
+def _debian() -> Pile:
+    if not idx.DEBIAN.is_dir():
+        raise InputError(
+            f"Fashion-MNIST is not at {idx.DEBIAN}; install Debian's package dataset-fashion-mnist, or give the folder "
+            "of the idx files."
+        )
+    return idx.open_idx(idx.DEBIAN)
+
+
+def _near(path: Path) -> str:
+    """Suggest something that is there."""
+    beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    return did_you_mean(path.name, [*beside, sample.NAME, _DEBIAN])

@@ -1,0 +1,234 @@
+"""Images that are arrays in memory: `.npz` files, and what idx and CIFAR files hold.
+
+    x_train, y_train, x_test, y_test (x_val, y_val)     or x, y     or images, labels     class_names if you like
+
+Images are N x H x W, N x H x W x C or N x C x H x W (C at the end wins when both could be). Numbers: uint8 as they
+are; whole numbers from 0 to 255; floats from 0 to 1 (times 255) or from 0 to 255, rounded; anything else is refused.
+"""
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from jaxtyping import UInt8
+
+from vitrail.base.errors import InputError
+from vitrail.data.dataset import UNLABELLED
+from vitrail.data.sources.pile import MOST_CLASSES, Pile, class_name
+
+ImageArray = UInt8[np.ndarray, "image height width channel"]
+
+_PLAIN_BYTES = 1 << 30
+_MOST_RATIO = 100
+_MOST_CHANNELS = 64
+_NAMES = ("class_names", "label_names", "classes")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The images of one split."""
+
+    name: str
+    """What a person calls the array."""
+    split: str | None
+    images: ImageArray
+    labels: np.ndarray | None
+
+
+class ArrayPictures:
+    """Images in arrays, one part after the other."""
+
+    def __init__(self, where: str, parts: Sequence[Part]) -> None:
+        self.where, self.parts = where, tuple(parts)
+        self._ends = np.cumsum([len(part.images) for part in parts])
+
+    def __len__(self) -> int:
+        """Count the images."""
+        return int(self._ends[-1])
+
+    def _place(self, row: int) -> tuple[Part, int]:
+        at = int(np.searchsorted(self._ends, row, side="right"))
+        return self.parts[at], row - (int(self._ends[at - 1]) if at else 0)
+
+    def name(self, row: int) -> str:
+        """Return the array and the number in it."""
+        part, at = self._place(row)
+        return f"{self.where}:{part.name}[{at}]"
+
+    def read(self, row: int) -> np.ndarray:
+        """Return height x width x channel."""
+        part, at = self._place(row)
+        return np.asarray(part.images[at])
+
+
+def pile_of(where: str, parts: Sequence[Part], names: Sequence[str] = (), notes: tuple[str, ...] = ()) -> Pile:
+    """Make a pile of arrays; without class names the numbers are the names."""
+    for part in parts:
+        if part.labels is not None and len(part.labels) != len(part.images):
+            raise InputError(f"{where} has {len(part.images)} images but {len(part.labels)} labels in {part.name}.")
+    channels = {part.images.shape[3] for part in parts}
+    if len(channels) > 1:
+        raise InputError(f"{where} has images of {' and '.join(map(str, sorted(channels)))} channels; give one kind.")
+    if not sum(len(part.images) for part in parts):
+        raise InputError(f"{where} has no images: its arrays are empty.")
+    labels = [np.full(len(part.images), UNLABELLED) if part.labels is None else part.labels for part in parts]
+    targets = np.concatenate(labels).astype(np.int64)
+    low, high = int(targets.min()), int(targets.max())
+    if low < UNLABELLED or (names and high >= len(names)) or high >= MOST_CLASSES:
+        wrong = low if low < UNLABELLED else high
+        raise InputError(
+            f"{where} has the label {wrong}, but labels go from 0 to {len(names or range(MOST_CLASSES)) - 1}."
+        )
+    split_names = tuple(dict.fromkeys(part.split for part in parts if part.split))
+    return Pile(
+        pictures=ArrayPictures(where, parts),
+        targets=targets.astype(np.int32),
+        names=tuple(map(class_name, names)) or tuple(map(str, range(high + 1))),
+        fixed=bool(names),
+        numeric=not names,
+        splits=np.repeat(
+            [split_names.index(part.split) for part in parts if part.split], [len(part.images) for part in parts]
+        )
+        if split_names
+        else None,
+        split_names=split_names,
+        channels=channels.pop(),
+        notes=notes,
+    )
+
+
+def open_npz(path: Path) -> Pile:
+    """Read the arrays of an `.npz` file; sizes are checked before anything is read, and nothing is unpickled."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            wanted = _wanted(path, set(members))
+            needed = [name for _, *pair in wanted for name in pair if name]
+            names_at = next((name for name in _NAMES if name in members), None)
+            total = sum(members[name].file_size for name in needed)
+            if total > max(_PLAIN_BYTES, _MOST_RATIO * path.stat().st_size):
+                raise InputError(
+                    f"{path} claims to unpack to {total} bytes, more than {_MOST_RATIO} times its size; "
+                    "such a file is refused. Store it without compression."
+                )
+            arrays = {name: _read(archive, members[name], path) for name in [*needed, *filter(None, [names_at])]}
+    except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"{path} is damaged or no .npz file ({error}); make it with numpy.savez.") from None
+    parts = [
+        Part(images, split, to_images(arrays[images], f"{images} of {path}"), _labels(arrays, labels, path))
+        for split, images, labels in wanted
+    ]
+    names = [] if names_at is None else _class_names(arrays[names_at], path)
+    return pile_of(str(path), parts, names)
+
+
+def _wanted(path: Path, members: set[str]) -> list[tuple[str | None, str, str | None]]:
+    """Find the arrays of images and of labels: split, images, labels."""
+    found: list[tuple[str | None, str, str | None]] = []
+    for split, spellings in (
+        ("train", ("train",)),
+        ("val", ("val", "valid", "validation", "dev")),
+        ("test", ("test",)),
+    ):
+        for word in spellings:
+            for images, labels in ((f"x_{word}", f"y_{word}"), (f"{word}_images", f"{word}_labels")):
+                if images in members:
+                    found.append((split, images, labels if labels in members else None))
+    if not found:
+        for images, labels in (("x", "y"), ("images", "labels")):
+            if images in members and not found:
+                found.append((None, images, labels if labels in members else None))
+    if not found:
+        raise InputError(
+            f"{path} has the arrays {', '.join(sorted(members)[:10]) or 'none'}, but x_train and y_train (x_test, "
+            "y_test), or x and y, or images and labels are needed."
+        )
+    return found
+
+
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> np.ndarray:
+    """Read one array, if its header is honest about its size and it holds plain values."""
+    with archive.open(info) as file:
+        shape, order, kind = _header(file)
+        if kind.hasobject or kind.names is not None or kind.kind not in "uifbUS":
+            raise InputError(f"{info.filename} of {path} holds {kind}, but plain numbers or text are needed.")
+        size = int(np.prod(shape, dtype=object)) * kind.itemsize
+        if size > info.file_size:
+            raise InputError(f"{info.filename} of {path} is cut off: its header claims {size} bytes of data.")
+        flat = np.empty(int(np.prod(shape)), kind)
+        view = flat.view(np.uint8).data if flat.size and kind.itemsize else memoryview(b"")
+        at = 0
+        while at < size:
+            got = file.read(min(size - at, 1 << 24))
+            if not got:
+                raise InputError(f"{info.filename} of {path} is cut off after {at} of {size} bytes.")
+            view[at : at + len(got)] = got
+            at += len(got)
+    return flat.reshape(shape, order="F" if order else "C")
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    return np.lib.format.read_array_header_2_0(file)
+
+
+def to_images(array: np.ndarray, what: str) -> ImageArray:
+    """Bring numbers to uint8 and axes to image, height, width, channel."""
+    if array.ndim == 3:
+        array = array[..., None]
+    elif array.ndim != 4:
+        raise InputError(f"{what} has the shape {array.shape}, but images need 3 or 4 axes: N x H x W (x C).")
+    elif array.shape[3] > 4 and (array.shape[1] <= 4 or array.shape[1] <= _MOST_CHANNELS < array.shape[3]):
+        array = np.moveaxis(array, 1, 3)
+    if array.shape[3] > _MOST_CHANNELS or 0 in array.shape[1:]:
+        raise InputError(
+            f"{what} has the shape {array.shape}; no axis of it can be channels (at most {_MOST_CHANNELS})."
+        )
+    return to_bytes(array, what)
+
+
+def to_bytes(array: np.ndarray, what: str) -> ImageArray:
+    """Bring numbers to uint8, a piece at a time."""
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype.kind not in "uifb":
+        raise InputError(f"{what} holds {array.dtype}, but images are numbers.")
+    if not array.size:
+        return array.astype(np.uint8)
+    low, high = float(array.min()), float(array.max())
+    if not (low >= 0 and high <= 255):  # what is not a number fails here too
+        raise InputError(
+            f"{what} goes from {low:g} to {high:g}, but pixels are uint8, or floats from 0 to 1, or numbers from 0 to "
+            "255."
+        )
+    scale = 255.0 if array.dtype.kind == "b" or (array.dtype.kind == "f" and high <= 1) else 1.0
+    made = np.empty(array.shape, np.uint8)
+    for start in range(0, len(array), 1024):
+        made[start : start + 1024] = np.rint(array[start : start + 1024].astype(np.float32) * scale)
+    return made
+
+
+def _labels(arrays: dict[str, np.ndarray], name: str | None, path: Path) -> np.ndarray | None:
+    """Return labels as one axis of whole numbers."""
+    if name is None:
+        return None
+    labels = arrays[name]
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or labels.dtype.kind not in "ui":
+        raise InputError(
+            f"{name} of {path} holds {labels.dtype} of the shape {labels.shape}, but labels are one whole number for "
+            "each image."
+        )
+    return labels
+
+
+def _class_names(array: np.ndarray, path: Path) -> list[str]:
+    if array.ndim != 1 or array.dtype.kind not in "US":
+        raise InputError(f"the class names of {path} are {array.dtype} of the shape {array.shape}, but text is needed.")
+    return [name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in array.tolist()]

@@ -1,0 +1,65 @@
+"""Pictures that are files below a folder."""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from vitrail.base.errors import ImageError
+from vitrail.data.index import Names
+
+MOST_BYTES = 1 << 30
+"""No image file is larger."""
+
+
+@dataclass(frozen=True, eq=False)
+class Files:
+    """Image files, by paths relative to a folder; whatever leads out of the allowed folders is not read."""
+
+    root: Path
+    """The folder, as a person gave it."""
+    paths: Names
+    """Paths relative to `root`."""
+    allowed: tuple[bytes, ...]
+    """Real paths of the folders that may be read."""
+
+    def __len__(self) -> int:
+        """Count the files."""
+        return len(self.paths)
+
+    def name(self, row: int) -> str:
+        """Return the path of a file."""
+        return os.path.normpath(self.root / self.paths.text(row))
+
+    def path(self, row: int) -> Path:
+        """Return where a file lies, whatever the bytes of its name."""
+        return self.root / os.fsdecode(self.paths[row])
+
+    def read(self, row: int) -> bytes:
+        """Read a whole file, if it is a plain one inside the allowed folders."""
+        return read_inside(os.path.join(os.fsencode(self.root), self.paths[row]), self.allowed)  # noqa: PTH118
+
+
+def read_inside(path: bytes, allowed: tuple[bytes, ...]) -> bytes:
+    """Read a plain file whose real place is below one of the allowed folders."""
+    real = os.path.realpath(path)
+    if not is_inside(real, allowed):
+        raise ImageError("it is a link to a place outside the given folder, which is not read.")
+    handle = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not make us wait for its writer
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise ImageError("it is no plain file.")
+        if found.st_size > MOST_BYTES:
+            raise ImageError(f"it has {found.st_size} bytes; an image file may have {MOST_BYTES}.")
+        return file.read(MOST_BYTES)
+
+
+def is_inside(real: bytes, allowed: tuple[bytes, ...]) -> bool:
+    """Tell whether a real path is one of the allowed folders or below it."""
+    return any(real == folder or real.startswith(folder.rstrip(b"/") + b"/") for folder in allowed)
+
+
+def real_folders(*folders: Path | None) -> tuple[bytes, ...]:
+    """Return the real paths of folders that may be read."""
+    return tuple(os.fsencode(os.path.realpath(folder)) for folder in folders if folder is not None)

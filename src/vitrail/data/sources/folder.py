@@ -1,0 +1,183 @@
+"""Class folders, with or without split folders above them; a flat folder; a single image.
+
+    ROOT/CLASS/.../image.jpg          one pile
+    ROOT/train/CLASS/.../image.jpg    splits: train, val (validation, valid, dev), test, in any case
+    ROOT/image.jpg                    no classes: for prediction
+
+The folder right below the root or the split is the class; images deeper inside belong to it.
+"""
+
+import os
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from vitrail.base.errors import InputError
+from vitrail.data.budget import Skipped
+from vitrail.data.dataset import UNLABELLED
+from vitrail.data.index import NamesBuilder, names_of
+from vitrail.data.sources import imagenet
+from vitrail.data.sources.files import Files, is_inside, real_folders
+from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, class_name, is_image, sort_classes, split_of
+
+_OUTSIDE = "a link to a place outside the given folder, which is not read"
+
+
+@dataclass
+class _Walk:
+    """What one walk over a tree has found so far."""
+
+    root: Path
+    allowed: tuple[bytes, ...]
+    paths: NamesBuilder = field(default_factory=NamesBuilder)
+    classes: Codebook = field(default_factory=lambda: Codebook("the folder"))
+    splits: array[int] = field(default_factory=lambda: array("b"))
+    ignored: list[Skipped] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    """The first few files that are no images."""
+    other_count: int = 0
+
+    def entries(self, folder: Path) -> list[os.DirEntry[str]]:
+        """List a folder in the order of its names, without hidden files and links that lead nowhere or outside."""
+        try:
+            with os.scandir(folder) as found:
+                entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+        except OSError as error:
+            raise InputError(f"the folder {folder} cannot be listed: {error.strerror}; check its rights.") from None
+        return [entry for entry in entries if not entry.name.startswith(".") and self._is_wanted(entry)]
+
+    def _is_wanted(self, entry: os.DirEntry[str]) -> bool:
+        """Tell whether an entry is part of the tree; a link that is not is noted."""
+        if entry.is_symlink():
+            if not is_inside(os.fsencode(os.path.realpath(entry.path)), self.allowed):
+                self.ignored.append((entry.path, _OUTSIDE))
+                return False
+            try:
+                entry.stat()
+            except OSError:
+                self.ignored.append((entry.path, "a link to nothing"))
+                return False
+        return entry.name != "__MACOSX"
+
+    def images(self, folder: Path) -> Iterator[Path]:
+        """Walk over the images of a folder and of the folders inside; each real folder only once."""
+        seen: set[tuple[int, int]] = set()
+        waiting = [folder]
+        while waiting:
+            here = waiting.pop()
+            status = here.stat()
+            if (status.st_dev, status.st_ino) in seen:
+                self.ignored.append((str(here), "a link to a folder that was already read"))
+                continue
+            seen.add((status.st_dev, status.st_ino))
+            entries = self.entries(here)
+            yield from self.pick(entries)
+            waiting += reversed([Path(entry.path) for entry in entries if entry.is_dir()])
+
+    def pick(self, entries: list[os.DirEntry[str]]) -> Iterator[Path]:
+        """Walk over the images among the entries of a folder, and count the other files."""
+        for entry in entries:
+            if is_image(entry.name) and entry.is_file():
+                yield Path(entry.path)
+            elif not entry.is_dir():
+                self.leave(entry.path)
+
+    def leave(self, path: str) -> None:
+        """Count a file that is no image."""
+        self.other_count += 1
+        if len(self.others) < 3:
+            self.others.append(path)
+
+    def add(self, path: Path, label: str, split: int) -> None:
+        """Note one image."""
+        self.paths.add(os.fsencode(path.relative_to(self.root)))
+        self.classes.add(label)
+        self.splits.append(split)
+
+
+def open_folder(root: Path, *, also: Path | None = None) -> Pile:
+    """Read a tree of images; links inside it are followed as long as they stay inside it, or inside `also`."""
+    walk = _Walk(root, real_folders(root, also))
+    notes: list[str] = []
+    entries = walk.entries(root)
+    top = [Path(entry.path) for entry in entries if entry.is_dir()]
+    named = {folder: split for folder in top if (split := split_of(folder.name))}
+    if named and ("train" in named.values() or len(named) == len(top)):
+        split_names = tuple(sorted(set(named.values()), key=("train", "val", "test").index))
+        if len(split_names) < len(named):
+            raise InputError(
+                f"{root} has the folders {', '.join(folder.name for folder in named)}, of which some mean the same "
+                "split (validation, valid and dev are val); put them together or rename one."
+            )
+        for folder, split in named.items():
+            notes += _add_pile(walk, folder, walk.entries(folder), split_names.index(split))
+        if rest := [folder.name for folder in top if folder not in named]:
+            notes.append(f"beside the splits, the folders {_few(rest)} of {root} were left alone.")
+        splits = np.frombuffer(walk.splits, np.int8) if walk.splits else np.empty(0, np.int8)
+    else:
+        split_names, splits = (), None
+        notes += _add_pile(walk, root, entries, NO_SPLIT)
+    if not len(walk.paths):
+        raise InputError(f"{root} holds no images{_why(walk)}; give a folder of class folders, or of image files.")
+    if walk.other_count:
+        notes.append(f"{walk.other_count} files that are no images were left alone, such as {', '.join(walk.others)}.")
+    names, targets, _ = sort_classes(
+        tuple(walk.classes.codes), np.frombuffer(walk.classes.values, np.int32), str(root), numbers=False
+    )
+    return Pile(
+        pictures=Files(root, walk.paths.done(), walk.allowed),
+        targets=targets,
+        names=names,
+        splits=splits,
+        split_names=split_names,
+        ignored=tuple(walk.ignored),
+        notes=tuple(notes),
+    )
+
+
+def _add_pile(walk: _Walk, folder: Path, entries: list[os.DirEntry[str]], split: int) -> list[str]:
+    """Add the class folders of one split, or its loose images when there are none; return notes."""
+    folders = [Path(entry.path) for entry in entries if entry.is_dir()]
+    loose = list(walk.pick(entries))
+    if not folders:
+        labels = imagenet.validation_labels(walk.root, folder, [path.name for path in loose])
+        for path, label in zip(loose, labels or [""] * len(loose), strict=True):
+            walk.add(path, label, split)
+        return []
+    empty = []
+    for inner in folders:
+        before = len(walk.paths)
+        for path in walk.images(inner):
+            walk.add(path, class_name(inner.name), split)
+        if len(walk.paths) == before:
+            empty.append(inner.name)
+    notes = [f"the class folders {_few(empty)} of {folder} hold no images."] if empty else []
+    if loose:
+        notes.append(f"{len(loose)} images beside the class folders of {folder} have no class and were left alone.")
+    return notes
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _why(walk: _Walk) -> str:
+    """Say what else was there."""
+    found = []
+    if walk.other_count:
+        found.append(f"{walk.other_count} other files such as {walk.others[0]}")
+    if walk.ignored:
+        found.append(f"{len(walk.ignored)} links that were not followed, such as {walk.ignored[0][0]}")
+    return f" (but {' and '.join(found)})" if found else ""
+
+
+def open_image(path: Path) -> Pile:
+    """Read a single image file."""
+    return Pile(
+        pictures=Files(path.parent, names_of([os.fsencode(path.name)]), real_folders(path.resolve().parent)),
+        targets=np.array([UNLABELLED], np.int32),
+        names=(),
+    )

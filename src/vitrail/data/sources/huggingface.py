@@ -1,0 +1,144 @@
+"""A folder that Hugging Face's `save_to_disk` wrote: arrow files, mapped into memory and read as they lie (extra `hf`).
+
+    FOLDER/dataset_dict.json                 {"splits": ["train", "test"]}; without it, FOLDER is one pile
+    FOLDER/train/state.json                  names the arrow files
+    FOLDER/train/dataset_info.json           the features, with class names
+    FOLDER/train/data-00000-of-00001.arrow
+
+Their library is not needed, nothing is fetched, and images are decoded by ours.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitrail.base.errors import InputError
+from vitrail.base.extras import require
+from vitrail.data.sources.pile import Pile, split_of
+from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
+
+_PURPOSE = "reading a saved Hugging Face data set"
+_MOST_BYTES = 16 << 20
+
+
+def is_saved(folder: Path) -> bool:
+    """Tell whether `save_to_disk` wrote a folder."""
+    return (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file()
+
+
+class ArrowPictures:
+    """Images in the rows of arrow files."""
+
+    def __init__(self, files: tuple[Path, ...], columns: tuple[str, ...], lengths: list[int]) -> None:
+        self.files, self.columns = files, columns
+        self.ends = np.cumsum(lengths)
+        self._tables: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        """Count the images."""
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    def _place(self, row: int) -> tuple[int, int]:
+        file = int(np.searchsorted(self.ends, row, side="right"))
+        return file, row - (int(self.ends[file - 1]) if file else 0)
+
+    def name(self, row: int) -> str:
+        """Return the file and the row in it."""
+        file, at = self._place(row)
+        return f"{self.files[file]}[{at}]"
+
+    def read(self, row: int) -> bytes:
+        """Read one image."""
+        file, at = self._place(row)
+        if file not in self._tables:
+            self._tables[file] = _table(self.files[file])
+        return image_bytes(self._tables[file].column(self.columns[file])[at])
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave mapped files behind: another process maps its own."""
+        return self.__dict__ | {"_tables": {}}
+
+
+def open_saved(folder: Path) -> Pile:
+    """Index a saved data set: its labels are read, its images are not."""
+    arrow = require("pyarrow", extra="hf", purpose=_PURPOSE)
+    labels, files, columns = Labels(str(folder)), [], []
+    listed, lengths = None, []
+    for split, place in _places(folder):
+        for path in _arrow_files(place):
+            table = _table(path)
+            image, label = find_columns(table.schema, arrow, str(path))
+            labels.add(None if label is None else table.column(label), len(table), arrow)
+            listed = listed or _classes(place, label) or listed_classes(table.schema.metadata, label)
+            files.append(path)
+            columns.append(image)
+            lengths.append((split, len(table)))
+    if not files:
+        raise InputError(f"{folder} has no arrow files; save the data set again.")
+    pictures = ArrowPictures(tuple(files), tuple(columns), [length for _, length in lengths])
+    return labels.pile(pictures, listed, lengths)
+
+
+def _places(folder: Path) -> list[tuple[str | None, Path]]:
+    """Return the splits and their folders."""
+    if not (folder / "dataset_dict.json").is_file():
+        return [(None, folder)]
+    splits = _json(folder / "dataset_dict.json").get("splits")
+    if not isinstance(splits, list) or not splits or not all(_is_plain(name) for name in splits):
+        raise InputError(f"{folder / 'dataset_dict.json'} does not list splits by name; save the data set again.")
+    return [(split_of(name) or name, folder / name) for name in splits]
+
+
+def _arrow_files(place: Path) -> list[Path]:
+    """Return the arrow files that a split names, all of them inside its folder."""
+    state = _json(place / "state.json")
+    if state.get("_indices_data_files") or state.get("_indices_files"):
+        raise InputError(
+            f"{place} keeps a selection of rows apart from them; call flatten_indices() and save it again."
+        )
+    listed = state.get("_data_files")
+    entries = listed if isinstance(listed, list) else []
+    names = [str(entry.get("filename", "")) for entry in entries if isinstance(entry, dict)]
+    if not names or not all(map(_is_plain, names)):
+        raise InputError(f"{place / 'state.json'} does not name arrow files in this folder; save the data set again.")
+    paths = [place / name for name in names]
+    for path in paths:
+        if not path.is_file() or not path.resolve().is_relative_to(place.parent.resolve()):
+            raise InputError(f"{path}, which {place / 'state.json'} names, is not there.")
+    return paths
+
+
+def _is_plain(name: Any) -> bool:
+    """Tell whether a name stays in its folder."""
+    return isinstance(name, str) and name not in ("", ".", "..") and os.path.basename(name) == name  # noqa: PTH119
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path} has more than {_MOST_BYTES} bytes; save the data set again.")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise in_file(error, path) from None
+    return found if isinstance(found, dict) else {}
+
+
+def _classes(place: Path, label: str | None) -> tuple[str, ...] | None:
+    """Return the class names in dataset_info.json."""
+    path = place / "dataset_info.json"
+    if not path.is_file():
+        return None
+    return listed_classes({b"huggingface": json.dumps({"info": _json(path)}).encode()}, label)
+
+
+def _table(path: Path) -> Any:
+    """Map the record batches of an arrow file."""
+    arrow = require("pyarrow", extra="hf", purpose=_PURPOSE)
+    ipc = require("pyarrow.ipc", extra="hf", purpose=_PURPOSE)
+    try:
+        return ipc.open_stream(arrow.memory_map(str(path))).read_all()
+    except (arrow.ArrowException, OSError) as error:
+        raise in_file(error, path) from None

@@ -1,0 +1,179 @@
+"""CSV, TSV and JSON-lines files of path, label and split.
+
+The first line names the columns: path (or file, filename, image), label (class, target), split (subset); others are
+not read. Paths are relative to the file's folder, or to `root`, and must stay inside it.
+"""
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from vitrail.base.errors import InputError
+from vitrail.base.files import atomic_write
+from vitrail.data.budget import Skipped
+from vitrail.data.index import NamesBuilder
+from vitrail.data.sources import columns
+from vitrail.data.sources.files import Files, real_folders
+from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, sort_classes, split_of
+from vitrail.data.sources.present import missing_files
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
+_COLUMNS = {
+    "path": ("path", "file", "filename", "image", "file_name", "filepath", "image_path"),
+    "label": ("label", "class", "target"),
+    "split": ("split", "subset"),
+}
+
+Row = tuple[int, str, str, str]
+"""The number of a line, and its path, label and split."""
+
+
+def open_manifest(path: Path, *, root: Path | None = None) -> Pile:
+    """Read a list of images; rows whose file is missing are charged to the budget."""
+    folder = path.parent if root is None else root
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder} for the paths of {path} to begin at.")
+    prefixes = tuple(os.fsencode(os.path.join(at, "")) for at in _spellings(folder))  # noqa: PTH118
+    found = None if path.suffix.lower() in (".jsonl", ".ndjson") else columns.read_plain(path, _places, prefixes)
+    if found is None:
+        found = _read_rows(
+            path, folder, _json_rows(path) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv_rows(path)
+        )
+    if not len(found.paths) and not found.broken:
+        raise InputError(f"{path} lists no images; it has a header and nothing below.")
+    kept, missing = missing_files(folder, found.paths)
+    broken = [*found.broken, *missing]
+    paths, labels, parts = found.paths, found.labels, found.splits
+    if missing:
+        paths, labels, parts = paths.take(kept), labels[kept], parts[kept]
+    names, targets, numeric = sort_classes(found.label_words, labels, str(path))
+    split_names, splits = _canonical(found.split_words, parts)
+    return Pile(
+        pictures=Files(folder, paths, real_folders(folder)),
+        targets=targets,
+        names=names,
+        numeric=numeric,
+        splits=splits,
+        split_names=split_names,
+        broken=tuple(broken),
+        notes=_notes(path, splits),
+    )
+
+
+def write_manifest(path: Path, rows: Iterable[tuple[Path, str | None, str | None]]) -> None:
+    """Write a CSV of image files, labels and splits that `open` reads again.
+
+    Paths are relative to the folder of the manifest when all of them lie inside it, and absolute otherwise: then
+    `open` needs a `root` above them.
+    """
+    listed = [(Path(os.path.abspath(file)), label or "", split or "") for file, label, split in rows]  # noqa: PTH100
+    folder = Path(os.path.abspath(path.parent))  # noqa: PTH100
+    inside = all(file.is_relative_to(folder) for file, _, _ in listed)
+    with atomic_write(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        for image, label, split in listed:
+            writer.writerow([(image.relative_to(folder) if inside else image).as_posix(), label, split])
+        text.detach()
+
+
+def _spellings(folder: Path) -> dict[str, None]:
+    """Return the ways in which an absolute path can begin inside a folder."""
+    return dict.fromkeys([os.path.abspath(folder), os.path.realpath(folder)])  # noqa: PTH100
+
+
+def _places(path: Path, header: list[str]) -> dict[str, int]:
+    """Find the columns by their names."""
+    given = [name.strip().lower() for name in header]
+    places = {what: given.index(name) for what, names in _COLUMNS.items() for name in reversed(names) if name in given}
+    if "path" not in places:
+        raise InputError(
+            f"{path} has no column of paths: its first line must name one of {', '.join(_COLUMNS['path'])}, and names "
+            f"{', '.join(header) or 'nothing'}."
+        )
+    return places
+
+
+def _csv_rows(path: Path) -> Iterator[Row]:
+    """Read the rows of a CSV with quotes, or with lines of unequal length."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=columns.delimiter(path))
+        try:
+            places = _places(path, next(reader, []))
+            for row in reader:
+                if row:
+                    cells = {what: row[at] for what, at in places.items() if at < len(row)}
+                    yield reader.line_num, cells.get("path", ""), cells.get("label", ""), cells.get("split", "")
+        except csv.Error as error:
+            raise InputError(f"{path} is no CSV from line {reader.line_num} on: {error}.") from None
+        except UnicodeDecodeError as error:
+            raise columns.not_utf8(path, error) from None
+
+
+def _json_rows(path: Path) -> Iterator[Row]:
+    """Read the rows of JSON lines."""
+    with path.open(encoding="utf-8-sig") as file:
+        number = 0
+        try:
+            for number, line in enumerate(file, start=1):
+                if not line.strip():
+                    continue
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise InputError(f'line {number} of {path} is no object with a path; write {{"path": ...}}.')
+                places = _places(path, list(row))
+                values = list(row.values())
+                cells = {what: values[at] for what, at in places.items() if values[at] is not None}
+                if odd := [what for what, cell in cells.items() if not isinstance(cell, str | int)]:
+                    raise InputError(f"line {number} of {path} has a {odd[0]} that is neither text nor a number.")
+                yield number, str(cells["path"]), str(cells.get("label", "")), str(cells.get("split", ""))
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InputError(f"line {number} of {path} is no JSON: {error}.") from None
+        except UnicodeDecodeError as error:
+            raise columns.not_utf8(path, error) from None
+
+
+def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns:
+    """Collect rows one by one."""
+    paths, labels, splits = NamesBuilder(), Codebook(str(path)), Codebook(str(path))
+    broken: list[Skipped] = []
+    prefixes = tuple(os.path.join(at, "") for at in _spellings(folder))  # noqa: PTH118
+    for number, name, label, split in rows:
+        prefix = next((prefix for prefix in prefixes if name.startswith(prefix)), "")
+        inner = name[len(prefix) :]
+        if problem := columns.problem_with(inner):
+            broken.append((name or f"line {number}", problem))
+            continue
+        paths.add(os.fsencode(inner))
+        labels.add(label.strip())
+        splits.add(split.strip())
+    return columns.Columns(
+        paths=paths.done(),
+        labels=np.array(labels.values, np.int32),
+        label_words=tuple(labels.codes),
+        splits=np.array(splits.values, np.int32),
+        split_words=tuple(splits.codes),
+        broken=broken,
+    )
+
+
+def _canonical(words: tuple[str, ...], codes: np.ndarray) -> tuple[tuple[str, ...], np.ndarray | None]:
+    """Give splits their usual names; None when no row names one."""
+    if not words:
+        return (), None
+    named = [split_of(word) or word for word in words]
+    names = tuple(dict.fromkeys(named))
+    table = np.array([*(names.index(name) for name in named), NO_SPLIT], np.int8)
+    return names, table[codes]
+
+
+def _notes(path: Path, splits: np.ndarray | None) -> tuple[str, ...]:
+    if splits is None or not (without := int((splits == NO_SPLIT).sum())):
+        return ()
+    return (f"{without} rows of {path} name no split and are in none.",)

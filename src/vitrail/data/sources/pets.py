@@ -1,0 +1,60 @@
+"""Oxford-IIIT Pets as published: `images/*.jpg`, `annotations/trainval.txt` and `annotations/test.txt`.
+
+A line is `Abyssinian_100 1 1 1`: an image, the number of its class from 1 on, and two numbers that are not read. The
+class is called what stands before the last underscore.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from vitrail.base.errors import InputError
+from vitrail.data.index import NamesBuilder
+from vitrail.data.sources.files import Files, real_folders
+from vitrail.data.sources.pile import Pile
+from vitrail.data.sources.present import missing_files
+
+_LISTS = {"train": "trainval.txt", "test": "test.txt"}
+_MOST_BYTES = 64 << 20
+
+
+def is_pets(folder: Path) -> bool:
+    """Tell whether a folder has the images and the lists."""
+    return (folder / "images").is_dir() and all((folder / "annotations" / name).is_file() for name in _LISTS.values())
+
+
+def open_pets(folder: Path) -> Pile:
+    """Read the published lists."""
+    paths, numbers, splits = NamesBuilder(), [], []
+    classes: dict[int, str] = {}
+    for code, name in enumerate(_LISTS.values()):
+        path = folder / "annotations" / name
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path} has more than {_MOST_BYTES} bytes, too many for a list of images.")
+        for at, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            image, number = [*line.split(), "", ""][:2]
+            if not (number.isascii() and number.isdigit() and 0 < int(number) < 10_000) or "/" in image:
+                raise InputError(f"line {at} of {path} is no `NAME NUMBER ...`: {line[:60]!r}.")
+            breed = image.rpartition("_")[0] or image
+            if classes.setdefault(int(number), breed) != breed:
+                raise InputError(f"line {at} of {path} gives {breed} the number of {classes[int(number)]}, {number}.")
+            paths.add(f"images/{image}.jpg".encode())
+            numbers.append(int(number))
+            splits.append(code)
+    if not numbers:
+        raise InputError(f"the lists in {folder / 'annotations'} name no images.")
+    if sorted(classes) != list(range(1, len(classes) + 1)):
+        raise InputError(f"the lists in {folder / 'annotations'} number {len(classes)} classes up to {max(classes)}.")
+    found = paths.done()
+    kept, missing = missing_files(folder, found)
+    return Pile(
+        pictures=Files(folder, found.take(kept), real_folders(folder)),
+        targets=np.array(numbers, np.int32)[kept] - 1,
+        names=tuple(classes[number] for number in sorted(classes)),
+        fixed=True,
+        splits=np.array(splits, np.int8)[kept],
+        split_names=tuple(_LISTS),
+        broken=tuple(missing),
+    )

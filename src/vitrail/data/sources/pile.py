@@ -1,0 +1,132 @@
+"""What a source hands over: pictures, and what it knows about each; the catalog makes data sets of it."""
+
+import unicodedata
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from vitrail.base.errors import InputError
+from vitrail.data.budget import Skipped
+from vitrail.data.dataset import UNLABELLED, Pictures
+
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
+MOST_CLASSES = 1_000_000
+NO_SPLIT = -1
+
+_SPLITS = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "test": "test",
+    "testing": "test",
+}
+
+Codes = Int[np.ndarray, "image"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pile:
+    """Everything that was found in one place."""
+
+    pictures: Pictures
+    targets: Codes
+    """The class of each picture as an index into `names`, or -1."""
+    names: tuple[str, ...]
+    """The class names that `targets` counts."""
+    fixed: bool = False
+    """Whether the source itself lists its classes; if not, training decides which there are."""
+    numeric: bool = False
+    """Whether the labels are whole numbers, so that `names` are just those numbers."""
+    splits: Codes | None = None
+    """The split of each picture as an index into `split_names`, or -1; None for one pile."""
+    split_names: tuple[str, ...] = ()
+    channels: int = 3
+    broken: tuple[Skipped, ...] = ()
+    """What should have been an image: charged to the budget."""
+    ignored: tuple[Skipped, ...] = ()
+    """What was left alone and is reported: links to elsewhere, hostile members."""
+    notes: tuple[str, ...] = ()
+
+
+def split_of(name: str) -> str | None:
+    """Return the split that a folder, a shard or a column names, in any case; None when it names none."""
+    return _SPLITS.get(name.strip().casefold())
+
+
+def is_image(name: str) -> bool:
+    """Tell by its extension whether a file should be an image."""
+    dot = name.rfind(".")
+    return dot > 0 and name[dot:].lower() in IMAGE_SUFFIXES
+
+
+def class_name(name: str) -> str:
+    """Return a class name in one spelling: composed characters, no space around it."""
+    return unicodedata.normalize("NFC", name).strip()
+
+
+class Codebook:
+    """Turns words into numbers in the order in which they come, and at the end into a sorted list."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.codes: dict[str, int] = {}
+        self.values = array("i")
+
+    def code(self, word: str) -> int:
+        """Return the number of a word, a new one if need be; the empty word is -1."""
+        if not word:
+            return UNLABELLED
+        found = self.codes.setdefault(word, len(self.codes))
+        if found >= MOST_CLASSES:
+            raise InputError(
+                f"{self.what} has more than {MOST_CLASSES} different labels; the column or member of labels is "
+                "probably another one."
+            )
+        return found
+
+    def add(self, word: str) -> None:
+        """Append the number of a word."""
+        self.values.append(self.code(word))
+
+    def __len__(self) -> int:
+        """Count what was added."""
+        return len(self.values)
+
+
+def is_number(word: str) -> bool:
+    """Tell whether a label is a whole number, written as one."""
+    digits = word.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 18
+
+
+def sort_classes(
+    words: Sequence[str], codes: Codes, what: str, *, numbers: bool = True
+) -> tuple[tuple[str, ...], Codes, bool]:
+    """Order classes: whole numbers are indices (if `numbers`), everything else is sorted by code point.
+
+    Returns the names, the codes in terms of them, and whether they are indices.
+    """
+    if numbers and words and all(map(is_number, words)):
+        names, table = _indices(words, what)
+        return names, table[codes], True
+    names = tuple(sorted(set(map(class_name, words))))
+    place = {name: at for at, name in enumerate(names)}
+    table = np.array([*(place[class_name(word)] for word in words), UNLABELLED], np.int32)
+    return names, table[codes], False  # code -1 finds the last entry
+
+
+def _indices(words: Sequence[str], what: str) -> tuple[tuple[str, ...], Codes]:
+    """Take words as indices of classes: return the names of all classes, and the index of each word."""
+    found = [int(word) for word in words]
+    if min(found) < 0 or max(found) >= MOST_CLASSES:
+        raise InputError(
+            f"{what} has the label {min(found) if min(found) < 0 else max(found)}; whole numbers are indices of "
+            f"classes, from 0 to at most {MOST_CLASSES - 1}. Count from 0, or write names."
+        )
+    return tuple(map(str, range(max(found) + 1))), np.array([*found, UNLABELLED], np.int32)
