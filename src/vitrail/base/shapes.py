@@ -5,6 +5,7 @@
 | batch          | images                                                     |
 | channel        | colour channels of an image, or channels of a feature map  |
 | height, width  | pixels of an image, or cells of a feature map              |
+| new_...        | the same after a change of size, or of channels            |
 | patch          | patches, N = rows * columns of the grid, in raster order   |
 | pixels         | values of one flattened patch: channel, then row, column   |
 | token          | patches, with the class token in front when there is one   |
@@ -20,6 +21,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 Pixels = UInt8[Tensor, "channel height width"]
+NewPixels = UInt8[Tensor, "new_channel new_height new_width"]
 PixelBatch = UInt8[Tensor, "batch channel height width"]
 Images = Float[Tensor, "batch channel height width"]
 FeatureMap = Float[Tensor, "batch features rows columns"]

@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 
 from vitrail.base.errors import ImageError
-from vitrail.base.shapes import Pixels
+from vitrail.base.shapes import NewPixels, Pixels
 from vitrail.data.orientation import PixelArray
 
 _SIXTEEN_BITS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
@@ -66,7 +66,7 @@ def from_array(array: np.ndarray) -> Pixels:
     return torch.from_numpy(array).permute(2, 0, 1)
 
 
-def to_channels(pixels: Pixels, channels: int) -> Pixels:
+def to_channels(pixels: Pixels, channels: int) -> NewPixels:
     """Give an image another number of channels: grey repeated for three, ITU-R 601 luma for one."""
     given = pixels.shape[0]
     if given == channels:

@@ -27,7 +27,7 @@ from vitrail.data.orientation import PixelArray, orientation_of, turns_aside, up
 from vitrail.data.quiet import quiet_pillow
 
 try:
-    import simplejpeg
+    import simplejpeg  # type: ignore[import-untyped, import-not-found, unused-ignore]
 except ImportError:
     simplejpeg = None
 

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 PixelArray = UInt8[np.ndarray, "height width channel"]
+NewPixelArray = UInt8[np.ndarray, "new_height new_width channel"]
 
 UPRIGHT = 1
 _TAG = 0x0112
@@ -51,7 +52,7 @@ def turns_aside(orientation: int) -> bool:
     return orientation >= 5
 
 
-def upright(pixels: PixelArray, orientation: int) -> PixelArray:
+def upright(pixels: PixelArray, orientation: int) -> NewPixelArray:
     """Turn and mirror pixels so that up is up, as EXIF defines its eight orientations."""
     match orientation:
         case 2:

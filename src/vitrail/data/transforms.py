@@ -3,15 +3,15 @@
 import torch
 
 from vitrail.base.errors import ImageError
-from vitrail.base.shapes import Images, PixelBatch, Pixels
+from vitrail.base.shapes import Images, NewPixels, PixelBatch, Pixels
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.data.resize import resize, resize_window
+from vitrail.data.resize import resize, resize_window, side_by_side
 
 # A resized image of more than this many times the pixels that are kept is not made; only what is kept of it is.
 _WASTE = 16
 
 
-def preprocess(pixels: Pixels, preprocessing: Preprocessing) -> Pixels:
+def preprocess(pixels: Pixels, preprocessing: Preprocessing) -> NewPixels:
     """Bring an image to the model's size: resized as a whole, or its short side resized and the centre cut out."""
     how = preprocessing
     if how.geometry == "square":
@@ -22,7 +22,7 @@ def preprocess(pixels: Pixels, preprocessing: Preprocessing) -> Pixels:
     if resized[0] * resized[1] > _WASTE * height * width:
         return resize_window(pixels, resized, (top, left, height, width), how.interpolation, how.antialias)
     whole = resize(pixels, resized, how.interpolation, how.antialias)
-    return whole[:, top : top + height, left : left + width]
+    return side_by_side(whole[:, top : top + height, left : left + width])
 
 
 def normalise(batch: PixelBatch, preprocessing: Preprocessing) -> Images:
