@@ -6,12 +6,13 @@ goes to `timing.jsonl`. Trackers (tensorboard, wandb, mlflow) see both.
 
 import json
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from vitrail.base.errors import WriteError
 from vitrail.base.files import atomic_write
 
 
+@runtime_checkable
 class Tracker(Protocol):
     """Somewhere else to send measurements."""
 

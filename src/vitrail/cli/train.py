@@ -30,7 +30,7 @@ from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.train import Run
-from vitrail.train.loop import Stopped
+from vitrail.train.loop import StoppedError
 from vitrail.train.signals import StopSignal
 
 
@@ -58,7 +58,7 @@ def run(arguments: Arguments) -> int:
     with stop, join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
         try:
             result, folder = _train(arguments, ranks, stop)
-        except Stopped as stopped:
+        except StoppedError as stopped:
             if ranks.first:
                 print(f"vitrail: {stopped}", file=sys.stderr)
             return stop.exit_code

@@ -6,7 +6,7 @@ takes one. What differs between sources is only `Pictures`: where image number 7
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int
@@ -20,6 +20,7 @@ Rows = Int[np.ndarray, "image"]
 UNLABELLED = -1
 
 
+@runtime_checkable
 class Pictures(Protocol):
     """Where images lie, by number."""
 

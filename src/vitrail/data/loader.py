@@ -112,7 +112,7 @@ class TrainingSteps:
             images = augment_all(pictures, self.augmentation, self.image_size, self.channels, draws)
         except ImageError as error:
             return error
-        targets = torch.from_numpy(self.dataset.targets[indices])
+        targets = torch.from_numpy(self.dataset.targets[indices].astype(np.int64))
         partners, shares = targets, torch.ones(len(positions))
         if self.augmentation.mixes:
             partners, shares = mix(images, targets, positions, self.augmentation, self.seed)
@@ -182,7 +182,7 @@ class EvaluationSteps:
             images[len(good)] = preprocess(pixels, self.preprocessing)
             good.append(index)
         indices = torch.tensor(good, dtype=torch.int64)
-        targets = torch.from_numpy(self.dataset.targets[indices.numpy()])
+        targets = torch.from_numpy(self.dataset.targets[indices.numpy()].astype(np.int64))
         return Batch(
             images=images[: len(good)],
             targets=targets,

@@ -68,11 +68,16 @@ def usual_side(dataset: Dataset) -> int:
     for index in np.linspace(0, len(dataset) - 1, min(PROBED, len(dataset))).astype(int):
         found = dataset.read(int(index))
         try:
-            sides.append(
-                min(found.shape[:2]) if isinstance(found, np.ndarray) else min(probe(found).height, probe(found).width)
-            )
+            sides.append(_short_side(found))
         except ImageError:
             continue
     if not sides:
         raise InputError(f"none of {len(dataset)} images of {dataset.where} could be read; `vitrail data` tells why.")
     return int(np.median(sides))
+
+
+def _short_side(found: bytes | np.ndarray) -> int:
+    if isinstance(found, np.ndarray):
+        return min(found.shape[:2])
+    header = probe(found)
+    return min(header.height, header.width)

@@ -1,5 +1,6 @@
 """How fast this machine is: a run's own steps, the most that matrix products reach, the largest batch that fits."""
 
+import itertools
 import os
 import time
 from dataclasses import replace
@@ -39,8 +40,8 @@ def step_seconds(run: Run) -> float:
     total = 0.0
     with TemporaryDirectory() as folder:
         trial = replace(run, folder=RunFolder(path=Path(folder)))
-        loop = trial.loop(watch=lambda step, values: None, stop=StopSignal())
-        for begin, end in zip(ends, ends[1:], strict=False):
+        loop = trial.loop(watch=_unseen, stop=StopSignal())
+        for begin, end in itertools.pairwise(ends):
             total += (end - begin) * _time_from(trial, loop, round(begin * run.config.steps))
     return total
 
@@ -106,13 +107,17 @@ def _free_memory() -> float:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2 / ranks
 
 
+def _unseen(_: int, __: dict[str, float]) -> None:
+    """Watch nothing."""
+
+
 def _runs_with(run: Run, images: int) -> bool:
     """Try a step with a part of the batch."""
     execution = replace(run.config.execution, micro_batch=images)
     with TemporaryDirectory() as folder:
         trial = replace(run, folder=RunFolder(path=Path(folder)), config=replace(run.config, execution=execution))
         try:
-            loop = trial.loop(watch=lambda step, values: None, stop=StopSignal())
+            loop = trial.loop(watch=_unseen, stop=StopSignal())
             loop.take(next(trial.batches(0)).to(run.ranks.device), 0.0)
         except torch.OutOfMemoryError:
             return False

@@ -118,6 +118,12 @@ class Run:
             return ()
         return make_trackers(self.config.execution.track, self.folder.path, to_dict(self.config))
 
+    @property
+    def allowance(self) -> Budget | None:
+        """How many broken images may be passed over; None ends the run at the first."""
+        budget = Budget.parse(self.config.data.skip_broken)
+        return budget if budget.allowed(len(self.data.train)) else None
+
     def batches(self, start: int) -> Iterator[Batch]:
         """Yield this rank's batches from a step on, through the stages of growing images."""
         config = self.config
@@ -136,7 +142,7 @@ class Run:
                 world=self.ranks.world,
                 workers=config.execution.workers,
                 channels=config.model.channels,
-                skip_broken=Budget.parse(config.data.skip_broken),
+                skip_broken=self.allowance,
                 balanced=config.data.balanced,
             )
             for begin, end, size in zip([0, *ends], ends, sizes, strict=False)
@@ -156,7 +162,7 @@ class Run:
             rank=self.ranks.rank,
             world=self.ranks.world,
             workers=self.config.execution.workers,
-            skip_broken=Budget.parse(self.config.data.skip_broken),
+            skip_broken=self.allowance,
         )
         return answer(model, batches, held.targets, self.config.preprocessing, self.ranks)
 

@@ -29,13 +29,19 @@ class Average:
         torch._foreach_lerp_(list(self.shadow.values()), weights, 1 - factor)
 
     @contextmanager
-    @torch.no_grad()
     def applied(self) -> Iterator[None]:
         """Give the model the average for a while; its own weights come back to the last bit."""
         weights = [parameter.detach() for parameter in self.model.parameters()]
         kept = [weight.clone() for weight in weights]
-        torch._foreach_copy_(weights, list(self.shadow.values()))
+        _copy(weights, list(self.shadow.values()))
         try:
             yield
         finally:
-            torch._foreach_copy_(weights, kept)
+            _copy(weights, kept)
+
+
+def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:
+    """Copy one by one: shards have no fused copy."""
+    with torch.no_grad():
+        for target, source in zip(targets, sources, strict=True):
+            target.copy_(source)

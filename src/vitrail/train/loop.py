@@ -28,13 +28,13 @@ Watch = Callable[[int, dict[str, float]], None]
 MOST_BAD_IN_A_ROW = 3
 
 
-class Diverged(VitrailError):
+class DivergedError(VitrailError):
     """A loss that is not finite, three times in a row."""
 
     exit_code = 1
 
 
-class Stopped(VitrailError):
+class StoppedError(VitrailError):
     """A run that was asked to stop, and has saved itself."""
 
 
@@ -111,7 +111,7 @@ class Loop:
         if asked or self._due(self.config.checkpoint_every):
             self._checkpoint()
         if asked and self.state.progress.step < self.config.steps:
-            raise Stopped(f"stopped after step {self.state.progress.step}; the same command goes on from there.")
+            raise StoppedError(f"stopped after step {self.state.progress.step}; the same command goes on from there.")
 
     def _due(self, every: int) -> bool:
         step = self.state.progress.step
@@ -174,7 +174,7 @@ class Loop:
         if self.ranks.first:
             self._keep_batch(batch, step)
         if set(range(step - MOST_BAD_IN_A_ROW + 1, step + 1)) <= set(bad):
-            raise Diverged(
+            raise DivergedError(
                 f"the loss was not finite {MOST_BAD_IN_A_ROW} times in a row, up to step {step}; the batches are in "
                 f"{self.bad_folder}. Lower the learning rate, lengthen the warm-up, or clip gradients."
             )

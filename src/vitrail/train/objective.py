@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ LossName = Literal["softmax", "sigmoid"]
 _LOSSES: dict[str, Callable[..., Tensor]] = {"softmax": softmax_cross_entropy, "sigmoid": sigmoid_cross_entropy}
 
 
+@runtime_checkable
 class Objective(Protocol):
     """Anything that a loop can minimise."""
 

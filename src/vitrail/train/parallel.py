@@ -27,6 +27,6 @@ def parallelise(model: nn.Module, ranks: Ranks, *, sharded: bool, compiled: bool
     if ranks.world > 1 and not sharded:
         devices = [ranks.device] if ranks.device.type == "cuda" else None
         parallel = DistributedDataParallel(
-            model, device_ids=devices, broadcast_buffers=False, gradient_as_bucket_view=True
+            model, device_ids=devices, forward_sync_buffers=False, gradient_as_bucket_view=True
         )
     return torch.compile(parallel) if compiled else parallel  # type: ignore[return-value]

@@ -34,7 +34,7 @@ class _Walk:
     allowed: tuple[bytes, ...]
     paths: NamesBuilder = field(default_factory=NamesBuilder)
     classes: Codebook = field(default_factory=lambda: Codebook("the folder"))
-    splits: array[int] = field(default_factory=lambda: array("b"))
+    splits: "array[int]" = field(default_factory=lambda: array("b"))
     ignored: list[Skipped] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     """The first few files that are no images."""

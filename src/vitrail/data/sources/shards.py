@@ -87,10 +87,10 @@ class _Reading:
     """What the shards have given so far."""
 
     names: NamesBuilder = field(default_factory=NamesBuilder)
-    shard: array[int] = field(default_factory=lambda: array("i"))
-    offsets: array[int] = field(default_factory=lambda: array("q"))
-    sizes: array[int] = field(default_factory=lambda: array("q"))
-    splits: array[int] = field(default_factory=lambda: array("b"))
+    shard: "array[int]" = field(default_factory=lambda: array("i"))
+    offsets: "array[int]" = field(default_factory=lambda: array("q"))
+    sizes: "array[int]" = field(default_factory=lambda: array("q"))
+    splits: "array[int]" = field(default_factory=lambda: array("b"))
     classes: Codebook = field(default_factory=lambda: Codebook("the shards"))
     broken: list[Skipped] = field(default_factory=list)
     ignored: list[Skipped] = field(default_factory=list)
