@@ -89,7 +89,9 @@ def kill_ranks(out: Path, kills: int, seconds: float, chance: random.Random) -> 
 
 def _ranks_of(agent: int) -> list[int]:
     """Return the ranks that an agent has started: those of its children that train."""
-    children = Path(f"/proc/{agent}/task/{agent}/children").read_text().split() if Path(f"/proc/{agent}").exists() else []
+    children = (
+        Path(f"/proc/{agent}/task/{agent}/children").read_text().split() if Path(f"/proc/{agent}").exists() else []
+    )
     return [int(child) for child in children if b"train" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 

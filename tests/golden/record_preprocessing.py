@@ -41,7 +41,9 @@ def peers() -> tuple[str, dict[str, Callable[[Image.Image], np.ndarray]]]:
         return lambda image: np.asarray(processor(image, return_tensors="np")["pixel_values"][0])
 
     hub, pil = transformers.ViTImageProcessor, transformers.ViTImageProcessorPil
-    versions = f"timm {timm.__version__}, torchvision {torchvision.__version__}, transformers {transformers.__version__}"
+    versions = (
+        f"timm {timm.__version__}, torchvision {torchvision.__version__}, transformers {transformers.__version__}"
+    )
     return versions, {
         "timm 224": from_timm("vit_base_patch16_224"),
         "timm 384": from_timm("vit_base_patch16_384"),
