@@ -71,10 +71,18 @@ def best_device() -> torch.device:
     return torch.device("mps") if torch.backends.mps.is_available() else torch.device("cpu")
 
 
+def check_device(device: torch.device) -> None:
+    """Refuse a device that is not there."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}.get(device.type, True)
+    if not there:
+        raise ConfigError(f"there is no {device.type} device that torch can use here; choose auto or cpu.")
+
+
 @contextmanager
 def join(device: torch.device | None = None) -> Iterator[Ranks]:
     """Join the process group that torchrun describes, if it does, and leave it at the end."""
     device = device or best_device()
+    check_device(device)
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         yield Ranks(device=device)
         return
