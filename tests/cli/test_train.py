@@ -21,7 +21,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "made.npz"
     train, test = made_dataset(30), made_dataset(12, seed=1)
     arrays = {"x_train": train.pictures.images, "x_test": test.pictures.images}  # type: ignore[attr-defined]
-    np.savez(path, **arrays, y_train=train.targets, y_test=test.targets, labels=np.array(CLASSES))
+    np.savez(path, **arrays, y_train=train.targets, y_test=test.targets, class_names=np.array(CLASSES))
     return path
 
 
@@ -153,6 +153,6 @@ def test_data_that_cannot_be_learned_from_is_one_sentence(tmp_path: Path, capsys
     assert "one class only" in _said(["train", str(one), "--out", str(tmp_path / "a")], capsys)
     gap = tmp_path / "gap.npz"
     targets = np.arange(8) % 2 * 2
-    np.savez(gap, x_train=images, y_train=targets, x_test=images, y_test=targets, labels=np.array(CLASSES))
+    np.savez(gap, x_train=images, y_train=targets, x_test=images, y_test=targets, class_names=np.array(CLASSES))
     assert "has no image of bright" in _said(["train", str(gap), "--out", str(tmp_path / "b")], capsys)
     assert "nowhere" in _said(["train", str(tmp_path / "nowhere"), "--out", str(tmp_path / "c")], capsys)
