@@ -9,7 +9,7 @@ import hashlib
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64, UInt64
+from jaxtyping import Float, Int, UInt64
 
 Keys = UInt64[np.ndarray, "key"]
 
@@ -27,7 +27,7 @@ def generator(seed: int, *path: str | int, device: torch.device | str = "cpu") -
     return torch.Generator(device).manual_seed(key(seed, *path))
 
 
-def keys(root: int, *numbers: Int64[np.ndarray, "key"]) -> Keys:
+def keys(root: int, *numbers: Int[np.ndarray, "key"]) -> Keys:
     """Return 64 well-mixed bits for each row of numbers under one `key`."""
     mixed = np.full(len(numbers[0]), root, dtype=np.uint64)
     for number in numbers:

@@ -42,7 +42,7 @@ def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()
 ) -> None:
     """Write a table to stdout: names and notes to the left, numbers to the right."""
-    table = Table(title=escape(title), title_justify="left", title_style="bold", header_style="bold", box=None)
+    table = Table(header_style="bold", box=None)
     table.pad_edge = False
     for number, column in enumerate(columns):
         left = number == 0 or column in ("note", "value")
@@ -51,6 +51,7 @@ def print_table(
         table.add_row(*map(escape, row))
     wide = None if sys.stdout.isatty() else 10_000  # a pipe has no edge to wrap at
     console = Console(width=wide, highlight=False)
+    console.print(escape(title), style="bold")  # not the table's own title, which wraps where the table ends
     console.print(table)
     for note in notes:
         console.print(escape(note))

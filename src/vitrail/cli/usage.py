@@ -29,8 +29,8 @@ def parse(verb: str, module: ModuleType, words: list[str]) -> Any:
 
 def _sentence(complaint: str) -> str:
     """Take tyro's complaint out of its box and leave out what speaks of Python types."""
-    lines = [line.strip("│╭╮╰╯─ ") for line in complaint.splitlines()[1:]]
-    text = " ".join(line for line in lines if line)
+    lines = [line.strip("│|╭╮╰╯─ ") for line in complaint.splitlines()[1:]]
+    text = " ".join(line for line in lines if line.strip("+-"))  # a terminal without lines draws boxes of these
     value = re.match(r"Error parsing (?P<flag>\S+): .*?(?: from \[|: )'(?P<given>.*?)'", text)
     if value:
         flag = value["flag"].partition("|")[0]

@@ -3,50 +3,52 @@
 from collections.abc import Iterable, Sequence
 
 import torch
+from torch import Tensor
 
-from vitrail.base.shapes import PixelBatch, Pixels
+from vitrail.base.shapes import NewPixels, Pixels
 from vitrail.data import enhance
-from vitrail.data.augmentation import ERASE, ERASING, JITTER, NO_AUGMENTATION, OPERATIONS, Augmentation
+from vitrail.data.augmentation import ERASE, ERASING, JITTER, NO_AUGMENTATION, OPERATIONS, Augmentation, Draws
 from vitrail.data.crop import erase, erase_box
-from vitrail.data.geometry import cut, cut_small, is_small
+from vitrail.data.geometry import NewBatch, cut, cut_small, is_small
 from vitrail.data.randaugment import randaugment
 
 __all__ = ["NO_AUGMENTATION", "Augmentation", "augment", "augment_all"]
 
 ERASE_ASPECT = (0.3, 1 / 0.3)
-
-Draws = Sequence[float]
-"""`Augmentation.draws` numbers in [0, 1), which decide everything that happens to one image."""
+CHUNK = 32  # small images are cut so many at a time: what that needs stays in the cache
 
 
-def augment(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> Pixels:
+def augment(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> NewPixels:
     """Crop, resize, flip, jitter, RandAugment and erase one image."""
     return augment_all([pixels], augmentation, image_size, pixels.shape[0], [draws])[0]
 
 
 def augment_all(
-    pictures: Iterable[Pixels],
+    pictures: Iterable[Tensor],
     augmentation: Augmentation,
     image_size: tuple[int, int],
     channels: int,
     draws: Sequence[Draws],
-) -> PixelBatch:
+) -> NewBatch:
     """Augment a batch, each image as if it were alone.
 
-    The pictures are asked for one after the other, so that only one photo is in memory at a time. The channels of a
-    pixel lie side by side.
+    The pictures, of any sizes, are asked for one after the other, so that only one photo is in memory at a time. The
+    channels of a pixel lie side by side.
     """
-    images = torch.empty((len(draws), *image_size, channels), dtype=torch.uint8).permute(0, 3, 1, 2)
-    waiting: dict[torch.Size, dict[int, Pixels]] = {}
+    canvas = torch.empty((len(draws), *image_size, channels), dtype=torch.uint8)
+    images = canvas.permute(0, 3, 1, 2)
+    waiting: dict[torch.Size, dict[int, Tensor]] = {}
     for place, pixels in enumerate(pictures):
         if is_small(pixels, augmentation, image_size):
             waiting.setdefault(pixels.shape, {})[place] = pixels
         else:
             images[place] = cut(pixels, augmentation, image_size, draws[place])
     for group in waiting.values():
-        places = list(group)
-        small = torch.stack([pixels.permute(1, 2, 0) for pixels in group.values()]).permute(0, 3, 1, 2)
-        images[places] = cut_small(small, augmentation, image_size, [draws[place] for place in places])
+        for start in range(0, len(group), CHUNK):
+            some = list(group)[start : start + CHUNK]
+            small = torch.stack([group[place].permute(1, 2, 0) for place in some]).permute(0, 3, 1, 2)
+            done = cut_small(small, augmentation, image_size, [draws[place] for place in some])
+            canvas.index_copy_(0, torch.tensor(some), done.permute(0, 2, 3, 1))
     if augmentation.recolours:
         for place in range(len(draws)):
             images[place] = recolour(images[place], augmentation, draws[place])

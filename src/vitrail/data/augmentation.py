@@ -1,6 +1,7 @@
 """What training does to images, as settings that a run stores."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -10,6 +11,8 @@ from vitrail.data.preprocessing import Interpolation
 from vitrail.data.randaugment import LARGEST
 
 CropMode = Literal["none", "inception", "pad"]
+Draws = Sequence[float]
+"""`Augmentation.draws` numbers in [0, 1), which decide everything that happens to one image."""
 
 # Which of an image's draws decide what.
 CROP = slice(0, INCEPTION_DRAWS)

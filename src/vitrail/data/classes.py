@@ -23,7 +23,7 @@ def decide(pile: Pile, in_training: Mask | None) -> tuple[str, ...]:
     if pile.fixed:
         return pile.names
     targets = pile.targets if in_training is None else pile.targets[in_training]
-    used = np.unique(targets[targets >= 0])
+    used = np.flatnonzero(np.bincount(targets[targets >= 0], minlength=1))
     if pile.numeric:  # numbers are indices: a gap is a class without images
         return pile.names[: int(used[-1]) + 1] if len(used) else ()
     return tuple(pile.names[code] for code in used)

@@ -37,7 +37,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 
 def _sixteen_bits(image: Image.Image) -> PixelArray:
-    values = np.asarray(image).astype(np.int64)
+    values = np.asarray(image).astype(np.int32)
     low, high = int(values.min()), int(values.max())
     if low < 0 or high > 65535:
         raise ImageError(

@@ -6,16 +6,13 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Int64
-from torch import Tensor
 
-from vitrail.base.shapes import Pixels
+from vitrail.base.shapes import PixelBatch, Pixels
 
 Box = tuple[int, int, int, int]
 """Top, left, height and width, in pixels."""
 Range = tuple[float, float]
 PadMode = Literal["reflect", "zero"]
-Places = Int64[Tensor, "place"]
 
 TRIES = 10
 INCEPTION_DRAWS = 2 * TRIES + 2
@@ -44,23 +41,24 @@ def inception_box(size: tuple[int, int], area: Range, aspect: Range, draws: Sequ
     return (rows - height) // 2, (columns - width) // 2, height, width
 
 
-def pad_shift(pad: int, draws: Sequence[float]) -> tuple[int, int]:
-    """Choose how far an image inside of a border moves up and left, from -pad to pad."""
-    top, left = _place((2 * pad, 2 * pad), (0, 0), draws)
-    return top - pad, left - pad
+def pad_corner(pad: int, draws: Sequence[float]) -> tuple[int, int]:
+    """Choose the top left corner of an image-sized window on an image with a border of `pad` pixels."""
+    return _place((2 * pad, 2 * pad), (0, 0), draws)
 
 
-def shifted(length: int, shift: int, mode: PadMode) -> Places:
-    """Return which old row makes each new one after a shift; -1 is a black one.
+def shift(images: PixelBatch, corners: Sequence[tuple[int, int]], pad: int, mode: PadMode) -> PixelBatch:
+    """Put a border around each image and cut its window out of that, which moves it by up to `pad` pixels.
 
-    A mirror does not repeat the edge: 2 1 0 1 2 ... for a shift of -2.
+    A mirror does not repeat the edge: 2 1 0 1 2 ...
     """
-    places = torch.arange(shift, shift + length)
-    if mode == "zero":
-        return torch.where((places >= 0) & (places < length), places, -1)
-    period = max(2 * length - 2, 1)
-    folded = places % period
-    return torch.minimum(folded, period - folded) if length > 1 else folded
+    _, _, height, width = images.shape
+    old = images.permute(0, 2, 3, 1).numpy()
+    border = ((0, 0), (pad, pad), (pad, pad), (0, 0))
+    padded = np.pad(old, border, mode="reflect" if mode == "reflect" else "constant")
+    new = np.empty(old.shape, dtype=np.uint8)
+    for at, (top, left) in enumerate(corners):
+        new[at] = padded[at, top : top + height, left : left + width]
+    return torch.from_numpy(new).permute(0, 3, 1, 2)
 
 
 def erase_box(size: tuple[int, int], area: Range, aspect: Range, draws: Sequence[float]) -> Box | None:

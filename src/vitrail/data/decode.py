@@ -34,7 +34,7 @@ except ImportError:
 __all__ = ["MAX_PIXELS", "Header", "decode", "from_array", "from_pil", "probe", "to_channels"]
 
 MAX_PIXELS = 89_478_485
-"""Pixels of the largest image that is decoded unless told otherwise: where Pillow starts to warn, 256 MB of colours."""
+"""Pixels of the largest image that is decoded unless told otherwise: Pillow warns from there on; 256 MiB of colours."""
 
 
 class _Jpeg(JpegImageFile):
@@ -134,9 +134,20 @@ def _check_size(image: Image.Image, max_pixels: int) -> None:
 
 def _loaded(image: Image.Image) -> PixelArray:
     """Decode with Pillow; it turns TIFF files upright by itself."""
+    if isinstance(image, TiffImageFile):
+        _check_strips(image)
+        image.load()
+        return rgb(image)
     image.load()
-    pixels = rgb(image)
-    return pixels if isinstance(image, TiffImageFile) else upright(pixels, _orientation(image))
+    return upright(rgb(image), _orientation(image))
+
+
+def _check_strips(image: TiffImageFile) -> None:
+    """Refuse a TIFF file that lists too few strips or tiles for its size; Pillow would leave the rest black."""
+    boxes = [tile.extents for tile in image.tile if tile.extents]
+    covered = sum((right - left) * (bottom - top) for left, top, right, bottom in boxes)
+    if boxes and covered < image.width * image.height:  # none are left in an image that has been loaded already
+        raise ImageError("it is truncated: strips of the image are missing; make it anew, or remove it.")
 
 
 def _orientation(image: Image.Image) -> int:
@@ -166,10 +177,11 @@ def _refusing() -> Iterator[None]:
         yield
     except ImageError:
         raise
-    except MemoryError:
-        raise ImageError("it needs more memory than there is; shrink it first.") from None
+    except (MemoryError, Image.DecompressionBombError):
+        raise ImageError("it has more pixels than there is memory for; shrink it first.") from None
     except Exception as error:  # Pillow's readers raise a dozen kinds for broken files
         if isinstance(error, OSError) and error.errno:
             raise ImageError(f"it could not be read: {error.strerror}.") from None
-        reason = "".join(letter for letter in " ".join(str(error).split())[:100] if letter.isprintable())
-        raise ImageError(f"it is broken or truncated{reason and f' ({reason})'}; make it anew, or remove it.") from None
+        reason = " ".join(str(error).split())
+        reason = f" ({reason})" if reason.isprintable() and 0 < len(reason) <= 80 else ""
+        raise ImageError(f"it is broken or truncated{reason}; make it anew, or remove it.") from None

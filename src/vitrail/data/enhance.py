@@ -5,7 +5,7 @@ What maps values to values alone is a table of 256; what needs red, green and bl
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 from torch import Tensor
 
 from vitrail.base.shapes import Pixels
@@ -81,7 +81,8 @@ def sharpness(pixels: Pixels, factor: float) -> Pixels:
 
 def solarize(pixels: Pixels, threshold: int) -> Pixels:
     """Invert every value from `threshold` on."""
-    return torch.where(pixels < threshold, pixels, 255 - pixels)
+    values = torch.arange(256)
+    return _look_up(pixels, torch.where(values < threshold, values, 255 - values).to(torch.uint8))
 
 
 def posterize(pixels: Pixels, bits: int) -> Pixels:
@@ -117,16 +118,15 @@ def equalize(pixels: Pixels) -> Pixels:
 
 def _blend_table(other: int, factor: float) -> Table:
     """Tabulate other + (value - other) * factor, cut to whole numbers as Pillow's blend cuts."""
-    blended: Float[np.ndarray, 256] = other + (VALUES - other) * np.float32(factor)
+    blended = other + (VALUES - other) * np.float32(factor)
     return torch.from_numpy(np.clip(blended, 0, 255).astype(np.uint8))
 
 
 def _look_up(pixels: UInt8[Tensor, "*any"], table: Table) -> UInt8[Tensor, "*any"]:
     """Replace every value by its entry, keeping the order in memory."""
-    order = sorted(range(pixels.dim()), key=lambda axis: -pixels.stride(axis))
-    found = np.take(table.numpy(), pixels.permute(order).numpy())
-    back = [order.index(axis) for axis in range(pixels.dim())]
-    return torch.from_numpy(found).permute(back)
+    rows = pixels.movedim(0, -1) if pixels.dim() == 3 else pixels  # as photos lie in memory
+    found = torch.from_numpy(np.take(table.numpy(), rows.numpy()))
+    return found.movedim(-1, 0) if pixels.dim() == 3 else found
 
 
 def _stack(planes: list[Plane]) -> Pixels:

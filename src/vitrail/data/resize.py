@@ -94,7 +94,7 @@ def _window_by_taps(pixels: Pixels, size: Size, window: Box, interpolation: Inte
     return side_by_side(mixed.round_().clamp_(0, 255).to(torch.uint8).permute(2, 0, 1))
 
 
-def _gather(pixels: Pixels, rows: Int[Tensor, "new_height"], columns: Int[Tensor, "new_width"]) -> NewPixels:
+def _gather(pixels: Pixels, rows: Int[Tensor, " new_height"], columns: Int[Tensor, " new_width"]) -> NewPixels:
     """Pick rows and columns, first those that leave less."""
     picked = pixels.permute(1, 2, 0)
     if rows.shape[0] * picked.shape[1] <= picked.shape[0] * columns.shape[0]:

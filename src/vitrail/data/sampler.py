@@ -7,12 +7,14 @@ position is a pure function of it, so that a run can be entered anywhere, by any
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Int
 
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.seeds import key, keys
 from vitrail.data.dataset import Dataset, Rows
 from vitrail.data.permutation import Positions, permute
+
+Counts = Int[np.ndarray, "class"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -21,9 +23,9 @@ class Classes:
 
     members: Rows
     """Images, class after class."""
-    starts: Rows
+    starts: Counts
     """Where each class begins in `members`."""
-    sizes: Rows
+    sizes: Counts
     """How many images each class has."""
 
 
@@ -83,6 +85,6 @@ def evaluation_shard(length: int, *, rank: int = 0, world: int = 1) -> range:
 def _classes(dataset: Dataset) -> Classes:
     if len(dataset.targets) and dataset.targets.min() < 0:
         raise InputError(f"{dataset.where} has images without a label; balanced sampling needs one for every image.")
-    members: Int64[np.ndarray, image] = np.argsort(dataset.targets, kind="stable")
+    members = np.argsort(dataset.targets, kind="stable")
     present = dataset.counts[dataset.counts > 0]
     return Classes(members=members, starts=np.cumsum(present) - present, sizes=present)

@@ -10,12 +10,12 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
 
-from vitrail.base.errors import InputError
+from vitrail.base.errors import InputError, VitrailError
 from vitrail.data.dataset import UNLABELLED
 from vitrail.data.sources.pile import MOST_CLASSES, Pile, class_name
 
@@ -61,7 +61,7 @@ class ArrayPictures:
     def read(self, row: int) -> np.ndarray:
         """Return height x width x channel."""
         part, at = self._place(row)
-        return np.asarray(part.images[at])
+        return np.array(part.images[at])  # a copy: nobody writes into the data, and a mapped file is left as it is
 
 
 def pile_of(where: str, parts: Sequence[Part], names: Sequence[str] = (), notes: tuple[str, ...] = ()) -> Pile:
@@ -100,7 +100,7 @@ def pile_of(where: str, parts: Sequence[Part], names: Sequence[str] = (), notes:
     )
 
 
-def open_npz(path: Path) -> Pile:
+def open_npz(path: Path, *, called: str | None = None) -> Pile:
     """Read the arrays of an `.npz` file; sizes are checked before anything is read, and nothing is unpickled."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -108,21 +108,27 @@ def open_npz(path: Path) -> Pile:
             wanted = _wanted(path, set(members))
             needed = [name for _, *pair in wanted for name in pair if name]
             names_at = next((name for name in _NAMES if name in members), None)
-            total = sum(members[name].file_size for name in needed)
-            if total > max(_PLAIN_BYTES, _MOST_RATIO * path.stat().st_size):
-                raise InputError(
-                    f"{path} claims to unpack to {total} bytes, more than {_MOST_RATIO} times its size; "
-                    "such a file is refused. Store it without compression."
-                )
+            _refuse_bomb(path, sum(members[name].file_size for name in needed))
             arrays = {name: _read(archive, members[name], path) for name in [*needed, *filter(None, [names_at])]}
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError, RuntimeError) as error:
+    except VitrailError:
+        raise
+    except Exception as error:  # a damaged archive makes its reader fail in any way; none of them is a bug of ours
         raise InputError(f"{path} is damaged or no .npz file ({error}); make it with numpy.savez.") from None
     parts = [
         Part(images, split, to_images(arrays[images], f"{images} of {path}"), _labels(arrays, labels, path))
         for split, images, labels in wanted
     ]
     names = [] if names_at is None else _class_names(arrays[names_at], path)
-    return pile_of(str(path), parts, names)
+    return pile_of(called or str(path), parts, names)
+
+
+def _refuse_bomb(path: Path, total: int) -> None:
+    """Refuse arrays that take far more space than their file; real images never do."""
+    if total > max(_PLAIN_BYTES, _MOST_RATIO * path.stat().st_size):
+        raise InputError(
+            f"{path} claims to unpack to {total} bytes, more than {_MOST_RATIO} times its size; such a file is "
+            "refused. Store it without compression."
+        )
 
 
 def _wanted(path: Path, members: set[str]) -> list[tuple[str | None, str, str | None]]:
@@ -170,7 +176,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> np.nda
     return flat.reshape(shape, order="F" if order else "C")
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         return np.lib.format.read_array_header_1_0(file)

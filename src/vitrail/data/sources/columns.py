@@ -18,10 +18,14 @@ from vitrail.data.sources.pile import Codebook
 
 _CHUNK = 1 << 24
 _MOST_WORD = 128
+_MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
+"""Keep so many of eight bytes."""
 _NEWLINE, _RETURN, _DOT, _SLASH = b"\n\r./"
 
 Bytes = UInt8[np.ndarray, "byte"]
+Gathered = UInt8[np.ndarray, "gathered"]
 Positions = Int[np.ndarray, "line"]
+Kept = Int[np.ndarray, "kept"]
 Places = Callable[[Path, list[str]], dict[str, int]]
 
 
@@ -79,8 +83,8 @@ def read_plain(path: Path, places: Places, prefixes: tuple[bytes, ...]) -> Colum
     at = places(path, header)
     words = {"label": Codebook(str(path)), "split": Codebook(str(path))}
     codes: dict[str, list[Positions]] = {"label": [], "split": []}
-    blobs: list[Bytes] = []
-    lengths: list[Positions] = []
+    blob, used = np.empty(path.stat().st_size, np.uint8), 0  # the paths are shorter; what is not used is never there
+    lengths: list[Positions] = [np.zeros(1, np.int32)]
     broken: list[Skipped] = []
     try:
         for chunk in _chunks(path, len(first)):
@@ -88,7 +92,9 @@ def read_plain(path: Path, places: Places, prefixes: tuple[bytes, ...]) -> Colum
             begin, end = _inner(chunk, starts[:, at["path"]], ends[:, at["path"]], prefixes)
             good = _check(chunk, begin, end, broken)
             begin, end = begin[good], end[good]
-            blobs.append(_gather(chunk, begin, end))
+            inner = _gather(chunk, begin, end)
+            blob[used : used + len(inner)] = inner
+            used += len(inner)
             lengths.append((end - begin).astype(np.int32))
             for what, book in words.items():
                 if what in at:
@@ -98,9 +104,8 @@ def read_plain(path: Path, places: Places, prefixes: tuple[bytes, ...]) -> Colum
                     codes[what].append(np.full(len(begin), -1, np.int32))
     except _NotPlainError:
         return None
-    sizes = np.concatenate([np.zeros(1, np.int32), *lengths])
     return Columns(
-        paths=Names(_joined(blobs), np.cumsum(sizes, dtype=np.int64)),
+        paths=Names(blob[:used], np.cumsum(_joined(lengths), dtype=np.int64)),
         labels=_joined(codes["label"]),
         label_words=tuple(words["label"].codes),
         splits=_joined(codes["split"]),
@@ -182,7 +187,7 @@ def _inner(
     return starts, ends
 
 
-def _check(chunk: Bytes, starts: Positions, ends: Positions, broken: list[Skipped]) -> Positions:
+def _check(chunk: Bytes, starts: Positions, ends: Positions, broken: list[Skipped]) -> Kept:
     """Return the rows whose paths may be read; only those with a leading slash or two dots are looked at closely."""
     suspect = (ends == starts) | (chunk[np.minimum(starts, len(chunk) - 1)] == _SLASH)
     dots = np.flatnonzero((chunk[:-1] == _DOT) & (chunk[1:] == _DOT))
@@ -198,7 +203,7 @@ def _check(chunk: Bytes, starts: Positions, ends: Positions, broken: list[Skippe
     return np.flatnonzero(good)
 
 
-def _gather(chunk: Bytes, starts: Positions, ends: Positions) -> Bytes:
+def _gather(chunk: Bytes, starts: Positions, ends: Positions) -> Gathered:
     """Copy the bytes from starts to ends, one after the other."""
     change = np.zeros(len(chunk) + 1, np.int8)
     change[starts] += 1
@@ -212,24 +217,21 @@ def _words(chunk: Bytes, starts: Positions, ends: Positions, book: Codebook) -> 
     longest = int(lengths.max(initial=0))
     if longest > _MOST_WORD:
         raise _NotPlainError
-    hashes = lengths.astype(np.uint64)
-    with np.errstate(over="ignore"):
-        for place in range(longest):
-            inside = place < lengths
-            byte = chunk[np.where(inside, starts + place, 0)]
-            hashes = np.where(inside, (hashes ^ byte) * np.uint64(0x9E3779B97F4A7C15), hashes)
-            hashes ^= hashes >> np.uint64(29)
+    window = np.ndarray(len(chunk), "<u8", np.append(chunk, np.zeros(8, np.uint8)), strides=(1,))  # 8 bytes from each
+    packed = np.empty((max(1, -(-longest // 8)), len(starts)), np.uint64)  # no text has zero bytes: they pad
+    for at, part in enumerate(packed):
+        left = np.clip(lengths - 8 * at, 0, 8)
+        part[:] = window[np.minimum(starts + 8 * at, len(chunk) - 1)] & _MASKS[left]
+    hashes = packed[0].copy()
+    for part in packed[1:]:
+        hashes ^= hashes >> np.uint64(29)
+        hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + part
     _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-    same = lengths[first][inverse] == lengths  # two words with one hash: hardly ever, but then not here
-    for place in range(longest):
-        inside = place < lengths
-        mine = chunk[np.where(inside, starts + place, 0)]
-        theirs = chunk[np.where(inside, np.minimum(starts[first][inverse] + place, len(chunk) - 1), 0)]
-        same &= ~inside | (mine == theirs)
-    if not same.all():
+    if not all(
+        (part[first][inverse] == part).all() for part in packed
+    ):  # two words with one hash: hardly ever, but then not here
         raise _NotPlainError
-    order = np.argsort(first)  # words are numbered in the order in which they come
     table = np.empty(len(first), np.int32)
-    for at in order:
+    for at in np.argsort(first):  # words are numbered in the order in which they come
         table[at] = book.code(chunk[starts[first[at]] : ends[first[at]]].tobytes().decode().strip())
     return table[inverse]

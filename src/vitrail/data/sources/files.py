@@ -29,7 +29,7 @@ class Files:
 
     def name(self, row: int) -> str:
         """Return the path of a file."""
-        return os.path.normpath(self.root / self.paths.text(row))
+        return os.path.normpath(os.path.join(self.root, self.paths.text(row)))  # noqa: PTH118
 
     def path(self, row: int) -> Path:
         """Return where a file lies, whatever the bytes of its name."""

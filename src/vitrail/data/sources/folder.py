@@ -32,15 +32,17 @@ class _Walk:
 
     root: Path
     allowed: tuple[bytes, ...]
+    prefix: str
+    """What every path begins with."""
     paths: NamesBuilder = field(default_factory=NamesBuilder)
     classes: Codebook = field(default_factory=lambda: Codebook("the folder"))
-    splits: "array[int]" = field(default_factory=lambda: array("b"))
+    splits: array = field(default_factory=lambda: array("b"))  # type: ignore[type-arg]
     ignored: list[Skipped] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
     """The first few files that are no images."""
     other_count: int = 0
 
-    def entries(self, folder: Path) -> list[os.DirEntry[str]]:
+    def entries(self, folder: str) -> list[os.DirEntry[str]]:
         """List a folder in the order of its names, without hidden files and links that lead nowhere or outside."""
         try:
             with os.scandir(folder) as found:
@@ -62,26 +64,26 @@ class _Walk:
                 return False
         return entry.name != "__MACOSX"
 
-    def images(self, folder: Path) -> Iterator[Path]:
+    def images(self, folder: str) -> Iterator[str]:
         """Walk over the images of a folder and of the folders inside; each real folder only once."""
         seen: set[tuple[int, int]] = set()
         waiting = [folder]
         while waiting:
             here = waiting.pop()
-            status = here.stat()
+            status = os.stat(here)  # noqa: PTH116
             if (status.st_dev, status.st_ino) in seen:
-                self.ignored.append((str(here), "a link to a folder that was already read"))
+                self.ignored.append((here, "a link to a folder that was already read"))
                 continue
             seen.add((status.st_dev, status.st_ino))
             entries = self.entries(here)
             yield from self.pick(entries)
-            waiting += reversed([Path(entry.path) for entry in entries if entry.is_dir()])
+            waiting += reversed([entry.path for entry in entries if entry.is_dir()])
 
-    def pick(self, entries: list[os.DirEntry[str]]) -> Iterator[Path]:
+    def pick(self, entries: list[os.DirEntry[str]]) -> Iterator[str]:
         """Walk over the images among the entries of a folder, and count the other files."""
         for entry in entries:
             if is_image(entry.name) and entry.is_file():
-                yield Path(entry.path)
+                yield entry.path
             elif not entry.is_dir():
                 self.leave(entry.path)
 
@@ -91,19 +93,19 @@ class _Walk:
         if len(self.others) < 3:
             self.others.append(path)
 
-    def add(self, path: Path, label: str, split: int) -> None:
+    def add(self, path: str, label: str, split: int) -> None:
         """Note one image."""
-        self.paths.add(os.fsencode(path.relative_to(self.root)))
+        self.paths.add(os.fsencode(path[len(self.prefix) :]))
         self.classes.add(label)
         self.splits.append(split)
 
 
 def open_folder(root: Path, *, also: Path | None = None) -> Pile:
     """Read a tree of images; links inside it are followed as long as they stay inside it, or inside `also`."""
-    walk = _Walk(root, real_folders(root, also))
+    walk = _Walk(root, real_folders(root, also), os.path.join(root, ""))  # noqa: PTH118
     notes: list[str] = []
-    entries = walk.entries(root)
-    top = [Path(entry.path) for entry in entries if entry.is_dir()]
+    entries = walk.entries(str(root))
+    top = [entry for entry in entries if entry.is_dir()]
     named = {folder: split for folder in top if (split := split_of(folder.name))}
     if named and ("train" in named.values() or len(named) == len(top)):
         split_names = tuple(sorted(set(named.values()), key=("train", "val", "test").index))
@@ -113,13 +115,13 @@ def open_folder(root: Path, *, also: Path | None = None) -> Pile:
                 "split (validation, valid and dev are val); put them together or rename one."
             )
         for folder, split in named.items():
-            notes += _add_pile(walk, folder, walk.entries(folder), split_names.index(split))
+            notes += _add_pile(walk, folder.path, walk.entries(folder.path), split_names.index(split))
         if rest := [folder.name for folder in top if folder not in named]:
             notes.append(f"beside the splits, the folders {_few(rest)} of {root} were left alone.")
         splits = np.frombuffer(walk.splits, np.int8) if walk.splits else np.empty(0, np.int8)
     else:
         split_names, splits = (), None
-        notes += _add_pile(walk, root, entries, NO_SPLIT)
+        notes += _add_pile(walk, str(root), entries, NO_SPLIT)
     if not len(walk.paths):
         raise InputError(f"{root} holds no images{_why(walk)}; give a folder of class folders, or of image files.")
     if walk.other_count:
@@ -138,20 +140,21 @@ def open_folder(root: Path, *, also: Path | None = None) -> Pile:
     )
 
 
-def _add_pile(walk: _Walk, folder: Path, entries: list[os.DirEntry[str]], split: int) -> list[str]:
+def _add_pile(walk: _Walk, folder: str, entries: list[os.DirEntry[str]], split: int) -> list[str]:
     """Add the class folders of one split, or its loose images when there are none; return notes."""
-    folders = [Path(entry.path) for entry in entries if entry.is_dir()]
+    folders = [entry for entry in entries if entry.is_dir()]
     loose = list(walk.pick(entries))
     if not folders:
-        labels = imagenet.validation_labels(walk.root, folder, [path.name for path in loose])
+        labels = imagenet.validation_labels(walk.root, Path(folder), [path.rpartition("/")[2] for path in loose])
         for path, label in zip(loose, labels or [""] * len(loose), strict=True):
             walk.add(path, label, split)
         return []
     empty = []
     for inner in folders:
         before = len(walk.paths)
-        for path in walk.images(inner):
-            walk.add(path, class_name(inner.name), split)
+        label = class_name(inner.name)
+        for path in walk.images(inner.path):
+            walk.add(path, label, split)
         if len(walk.paths) == before:
             empty.append(inner.name)
     notes = [f"the class folders {_few(empty)} of {folder} hold no images."] if empty else []

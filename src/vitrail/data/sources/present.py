@@ -15,13 +15,15 @@ from vitrail.data.budget import Skipped
 from vitrail.data.index import Names
 from vitrail.data.sources.files import is_inside, real_folders
 
+Kept = Int[np.ndarray, "kept"]
+
 EVERY = 200_000
 SAMPLE = 10_000
 _MOST_LISTED = 2_000_000
 """Names of files that are remembered at a time."""
 
 
-def missing_files(root: Path, paths: Names) -> tuple[Int[np.ndarray, "kept"], list[Skipped]]:
+def missing_files(root: Path, paths: Names) -> tuple[Kept, list[Skipped]]:
     """Return the rows whose files are there, and the names of the others."""
     rows = np.arange(len(paths))
     if len(rows) > EVERY:

@@ -3,11 +3,10 @@
 `tools/make_sample.py` made it from Debian's package dataset-fashion-mnist; its licence (MIT) is in NOTICE beside it.
 """
 
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from vitrail.data.sources.arrays import ArrayPictures, open_npz
+from vitrail.data.sources.arrays import open_npz
 from vitrail.data.sources.pile import Pile
 
 NAME = "sample"
@@ -17,6 +16,4 @@ FILE = "fashion-mnist.npz"
 def open_sample() -> Pile:
     """Read the sample that is shipped with the package."""
     with resources.as_file(resources.files("vitrail.data") / "sample" / FILE) as path:
-        pile = open_npz(Path(path))
-    assert isinstance(pile.pictures, ArrayPictures)
-    return replace(pile, pictures=ArrayPictures(NAME, pile.pictures.parts))
+        return open_npz(Path(path), called=NAME)

@@ -87,10 +87,10 @@ class _Reading:
     """What the shards have given so far."""
 
     names: NamesBuilder = field(default_factory=NamesBuilder)
-    shard: "array[int]" = field(default_factory=lambda: array("i"))
-    offsets: "array[int]" = field(default_factory=lambda: array("q"))
-    sizes: "array[int]" = field(default_factory=lambda: array("q"))
-    splits: "array[int]" = field(default_factory=lambda: array("b"))
+    shard: array = field(default_factory=lambda: array("i"))  # type: ignore[type-arg]
+    offsets: array = field(default_factory=lambda: array("q"))  # type: ignore[type-arg]
+    sizes: array = field(default_factory=lambda: array("q"))  # type: ignore[type-arg]
+    splits: array = field(default_factory=lambda: array("b"))  # type: ignore[type-arg]
     classes: Codebook = field(default_factory=lambda: Codebook("the shards"))
     broken: list[Skipped] = field(default_factory=list)
     ignored: list[Skipped] = field(default_factory=list)
@@ -149,7 +149,7 @@ def _read_shard(reading: _Reading, number: int, path: Path, split: int) -> None:
                     reading.ignored.append((f"{path}:{member.name}", problem))
                 continue
             key, suffix = _key(member.name)
-            if is_image(f"x.{suffix}"):
+            if is_image(f"x.{suffix}") and "." not in suffix:  # x.mask.png is another field of x, not its image
                 _add_image(reading, images, key, member, path)
             elif suffix in _LABELS:
                 try:
@@ -225,9 +225,9 @@ def _label(handle: int, member: Member, suffix: str) -> str:
         raise ValueError("the label is no text or no JSON") from None
     if label is None:
         return ""
-    if isinstance(label, bool) or not isinstance(label, int | str):
-        raise ValueError("the label is neither a number nor a name")
-    return class_name(str(label))
+    if isinstance(label, int | str) and not isinstance(label, bool):
+        return class_name(str(label))
+    raise ValueError("the label is neither a number nor a name")
 
 
 def _class_list(folder: Path) -> tuple[str, ...] | None:

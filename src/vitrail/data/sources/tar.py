@@ -89,11 +89,11 @@ def _after_map(handle: int, at: int) -> int:
 def _checked_size(header: bytes, at: int) -> int:
     """Return the size in a header whose checksum is right."""
     try:
-        if sum(header) - sum(header[148:156]) + 8 * 32 != _octal(header[148:156]):
-            raise ValueError
-        size = _octal(header[124:136])
+        size, checksum = _octal(header[124:136]), _octal(header[148:156])
     except ValueError:
-        raise DamagedError(f"there is no header of a member at byte {at}") from None
+        size, checksum = 0, -1
+    if sum(header) - sum(header[148:156]) + 8 * 32 != checksum:
+        raise DamagedError(f"there is no header of a member at byte {at}")
     if not 0 <= size < 1 << 50:
         raise DamagedError(f"a member of {size} bytes at byte {at}")
     return size
