@@ -63,7 +63,9 @@ def test_the_same_command_again_says_what_it_said(
     assert (finished / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_an_interrupted_run_goes_on_by_the_same_command_or_by_resume(finished: Path, data: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on_by_the_same_command_or_by_resume(
+    finished: Path, data: Path, tmp_path: Path
+) -> None:
     for number, words in enumerate((["train", str(data), *QUICK, "--out"], ["train", "--threads", "1", "--resume"])):
         half = tmp_path / str(number)
         shutil.copytree(finished, half)

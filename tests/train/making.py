@@ -125,3 +125,20 @@ def assert_same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) ->
     assert one.keys() == other.keys()
     for name in one:
         assert torch.equal(one[name], other[name]), name
+
+
+class StopAfter(StopSignal):
+    """A stop signal that is given after so many looks, on one rank only where there are several."""
+
+    def __init__(self, looks: int, *, here: bool = True) -> None:
+        super().__init__()
+        self.looks, self.here = looks, here
+
+    @property
+    def asked(self) -> bool:
+        self.looks -= 1
+        return self.here and self.looks <= 0
+
+    @asked.setter
+    def asked(self, value: bool) -> None:
+        """Ignore what a real signal would set."""

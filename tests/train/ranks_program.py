@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from tests.train.making import made_config, made_loop, made_run, plain, weights
+from tests.train.making import StopAfter, made_config, made_loop, made_run, plain, weights
 from vitrail.base.ranks import Ranks, join
 from vitrail.checkpoint.container import write_container
 from vitrail.checkpoint.source import from_tensors
@@ -15,18 +15,6 @@ from vitrail.runs.config import Execution, RunConfig
 from vitrail.train.loop import Loop, StoppedError
 
 torch.set_num_threads(1)
-
-
-class After:
-    """A stop signal that is given after so many looks, on the second rank only."""
-
-    def __init__(self, looks: int, ranks: Ranks) -> None:
-        self.looks, self.here = looks, ranks.rank == 1
-
-    @property
-    def asked(self) -> bool:
-        self.looks -= 1
-        return self.here and self.looks <= 0
 
 
 def config_of(*, shard: bool = False) -> RunConfig:
@@ -55,7 +43,7 @@ def main(folder: Path) -> None:
                 (folder / f"{name}.json").write_text(json.dumps(scores))
         stopped = made_run(folder / "two-then-one", config_of(), ranks=ranks)
         try:
-            made_loop(stopped, stop=After(5, ranks)).run()  # type: ignore[arg-type]
+            made_loop(stopped, stop=StopAfter(5, here=ranks.rank == 1)).run()
         except StoppedError:
             pass
         else:

@@ -7,6 +7,7 @@ from torch import nn
 
 from vitrail.base.errors import ConfigError
 from vitrail.model.build import create
+from vitrail.train.muon import orthogonalise
 from vitrail.train.optimizers import (
     OptimizerConfig,
     clip,
@@ -118,6 +119,7 @@ def test_freezing_nothing_that_exists_or_everything_is_refused() -> None:
         freeze(model, ("*",))
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -130,3 +132,41 @@ def test_freezing_nothing_that_exists_or_everything_is_refused() -> None:
 def test_what_does_not_optimise_is_refused(settings: dict, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         OptimizerConfig(**settings)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (2, 16, 8), (3, 8, 24)])
+def test_orthogonal_updates_have_the_directions_of_the_svd_and_singular_values_near_1(shape: tuple[int, ...]) -> None:
+    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    left, _, right = torch.linalg.svd(matrices, full_matrices=False)
+    found = orthogonalise(matrices)
+    values = torch.linalg.svdvals(found)
+    assert 0.6 < values.min()
+    assert values.max() < 1.25
+    inner = left.mT @ found @ right.mT  # diagonal if the directions are the same
+    off = inner - torch.diag_embed(torch.diagonal(inner, dim1=1, dim2=2))
+    assert off.abs().max() < 1e-4
+
+
+def test_muon_moves_the_blocks_kernels_by_orthogonal_matrices_and_the_rest_as_adam_does() -> None:
+    model = create("Ti/16", num_classes=3, image_size=32, depth=2, seed=0)
+    twin = create("Ti/16", num_classes=3, image_size=32, depth=2, seed=0)
+    muon = make_optimizer(model, OptimizerConfig(name="muon"), 1e-3)
+    adam = make_optimizer(twin, OptimizerConfig(), 1e-3)
+    generator = torch.Generator().manual_seed(1)
+    before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+    for one, other in zip(model.parameters(), twin.parameters(), strict=True):
+        one.grad = torch.randn(one.shape, generator=generator)
+        other.grad = one.grad.clone()
+    muon.step()
+    adam.step()
+    for (name, one), other in zip(model.named_parameters(), twin.parameters(), strict=True):
+        if name.startswith("encoder.blocks.") and is_kernel(name, one):
+            moved = (one.detach() - before[name]) / 1e-2
+            parts = moved.chunk(3) if "qkv" in name else [moved]
+            for part in parts:
+                scale = max(1.0, part.shape[0] / part.shape[1]) ** 0.5
+                values = torch.linalg.svdvals(part) / scale
+                assert values.median() > 0.6, name
+                assert values.max() < 1.3, name
+        else:
+            assert torch.equal(one, other), name

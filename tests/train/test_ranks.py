@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.train.making import made_loop, made_run, weights
+from tests.train.making import StopAfter, made_loop, made_run, weights
 from tests.train.ranks_program import config_of
-from tests.train.test_resume import _After
 from vitrail.base.journal import read_rows
 from vitrail.checkpoint.container import open_container
 from vitrail.train.loop import Loop, StoppedError
@@ -35,7 +34,7 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
     for name in ("one-then-two", "one-then-shards"):
         with pytest.raises(StoppedError):
-            made_loop(made_run(folder / name, config_of()), stop=_After(5)).run()  # type: ignore[arg-type]
+            made_loop(made_run(folder / name, config_of()), stop=StopAfter(5)).run()
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     program = [str(ROOT / "tests" / "train" / "ranks_program.py"), str(folder)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}

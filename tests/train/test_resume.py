@@ -7,22 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.train.making import assert_same, made_config, made_loop, made_run, weights
+from tests.train.making import StopAfter, assert_same, made_config, made_loop, made_run, weights
 from vitrail.base.journal import read_rows
 from vitrail.runs.config import Execution
 from vitrail.train.loop import Loop, StoppedError
-
-
-class _After:
-    """A stop signal that is given after so many looks."""
-
-    def __init__(self, looks: int) -> None:
-        self.looks = looks
-
-    @property
-    def asked(self) -> bool:
-        self.looks -= 1
-        return self.looks <= 0
 
 
 def _straight(folder: Path, workers: int = 0) -> Loop:
@@ -49,7 +37,7 @@ def test_a_run_that_was_stopped_anywhere_ends_with_the_same_bits(
     folder = tmp_path_factory.mktemp("stopped")
     for looks in stops:
         try:
-            made_loop(made_run(folder, _config(0)), resume=True, stop=_After(looks)).run()  # type: ignore[arg-type]
+            made_loop(made_run(folder, _config(0)), resume=True, stop=StopAfter(looks)).run()
         except StoppedError:
             continue
     loop = made_loop(made_run(folder, _config(0)), resume=True)
@@ -64,7 +52,7 @@ def test_workers_change_nothing_even_across_a_stop_and_an_epoch(
     straight: tuple[Loop, Path], tmp_path: Path, before: int, after: int
 ) -> None:
     with pytest.raises(StoppedError):
-        made_loop(made_run(tmp_path, _config(before)), stop=_After(5)).run()  # type: ignore[arg-type]
+        made_loop(made_run(tmp_path, _config(before)), stop=StopAfter(5)).run()
     loop = made_loop(made_run(tmp_path, _config(after)), resume=True)
     assert loop.state.progress.step == 5  # 40 of 42 images: the next batch is in two epochs
     loop.run()
@@ -73,7 +61,7 @@ def test_workers_change_nothing_even_across_a_stop_and_an_epoch(
 
 def test_a_damaged_checkpoint_is_left_for_the_one_before_it(straight: tuple[Loop, Path], tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
-        made_loop(made_run(tmp_path), stop=_After(6)).run()  # type: ignore[arg-type]
+        made_loop(made_run(tmp_path), stop=StopAfter(6)).run()
     newest = sorted((tmp_path / "checkpoints").iterdir())[-1]
     data = bytearray(newest.read_bytes())
     data[len(data) // 2] ^= 1
@@ -91,7 +79,7 @@ def test_a_damaged_checkpoint_is_left_for_the_one_before_it(straight: tuple[Loop
 
 def test_a_checkpoint_of_other_settings_is_not_taken(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
-        made_loop(made_run(tmp_path), stop=_After(4)).run()  # type: ignore[arg-type]
+        made_loop(made_run(tmp_path), stop=StopAfter(4)).run()
     run = made_run(tmp_path, replace(made_config(), seed=4))
     loop = made_loop(run)
     assert "other settings" in loop.keeper.load(loop.state, run.ranks)[0]

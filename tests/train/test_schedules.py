@@ -50,6 +50,7 @@ def test_the_rate_never_leaves_the_range_from_0_to_the_peak(shape: str, warmup: 
     assert all(0 <= schedule.rate(step, 80) <= 0.5 for step in range(80))
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

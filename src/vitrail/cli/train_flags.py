@@ -8,6 +8,7 @@ from vitrail.base.errors import ConfigError
 from vitrail.base.trackers import TrackerName
 from vitrail.cli.report import Switch, flag
 from vitrail.runs.config import Device
+from vitrail.train.optimizers import OptimizerName
 
 RULE = "the recipe's, or chosen from the data"
 Number = Annotated[float | None, flag("FLOAT", RULE)]
@@ -36,8 +37,8 @@ class RunFlags:
     """Images in an update, over all ranks."""
     seed: int = 0
     """Everything random follows from it."""
-    optimizer: Annotated[Literal["adam", "sgd"] | None, flag("adam|sgd", RULE)] = None
-    """Adam or SGD, with momentum and decoupled weight decay."""
+    optimizer: Annotated[OptimizerName | None, flag("adam|sgd|muon", RULE)] = None
+    """Adam, SGD with momentum, or Muon for the blocks and Adam for the rest; all with decoupled weight decay."""
     learning_rate: Number = None
     """The highest learning rate."""
     schedule: Annotated[Literal["linear", "cosine", "constant"] | None, flag("linear|cosine|constant", RULE)] = None

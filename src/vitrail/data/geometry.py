@@ -91,7 +91,9 @@ def _shift(images: PixelBatch, augmentation: Augmentation, draws: Sequence[Draws
     return shift(images, corners, augmentation.pad, augmentation.pad_mode)
 
 
-def _weighted(weights: Weights, rows: UInt8[Tensor, "batch old across channel"]) -> UInt8[Tensor, "batch new across channel"]:
+def _weighted(
+    weights: Weights, rows: UInt8[Tensor, "batch old across channel"]
+) -> UInt8[Tensor, "batch new across channel"]:
     """Make each new row from the old ones."""
     batch, old, across, channels = rows.shape
     made = torch.bmm(weights, rows.reshape(batch, old, across * channels).float())

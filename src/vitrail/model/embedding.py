@@ -3,7 +3,7 @@
 import math
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from vitrail.base.shapes import FeatureMap, Patches, PatchPixels, PositionTable, Tokens
@@ -72,6 +72,6 @@ def random_patches(pixels: PatchPixels, drop: float) -> Kept:
     return torch.rand(batch, patches, device=pixels.device).argsort(dim=1)[:, :many]
 
 
-def pick(pixels: PatchPixels, kept: Kept) -> PatchPixels:
+def pick(pixels: PatchPixels, kept: Kept) -> Float[Tensor, "batch kept pixels"]:
     """Take the kept patches of each image."""
     return pixels.gather(1, kept[:, :, None].expand(-1, -1, pixels.shape[2]))

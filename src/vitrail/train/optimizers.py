@@ -11,8 +11,10 @@ from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.train.muon import Muon
 
-OptimizerName = Literal["adam", "sgd"]
+OptimizerName = Literal["adam", "sgd", "muon"]
+MUON_MOMENTUM = 0.95
 DecayScope = Literal["kernels", "all"]
 DecayScale = Literal["rate", "schedule"]
 
@@ -22,7 +24,7 @@ class OptimizerConfig:
     """How weights follow gradients; the learning rate itself is the schedule's."""
 
     name: OptimizerName = "adam"
-    """Adam, or SGD with momentum."""
+    """Adam; SGD with momentum; or Muon for the kernels of encoder blocks, and Adam for the rest."""
     beta1: float = 0.9
     """Memory of Adam's mean gradient, and the momentum of SGD."""
     beta2: float = 0.999
@@ -39,6 +41,8 @@ class OptimizerConfig:
     """Largest global norm of the gradient; None clips nothing."""
     layer_decay: float = 1.0
     """Factor on the learning rate from each layer to the one before it; the head has the full rate."""
+    muon_rate: float = 10.0
+    """How many times the learning rate the kernels under Muon have."""
     frozen: tuple[str, ...] = ()
     """Parameters that stay as they are, by name, with * for anything: embedding.*, encoder.blocks.0.*."""
 
@@ -58,6 +62,8 @@ class OptimizerConfig:
             )
         if self.clip_norm is not None and self.clip_norm <= 0:
             raise ConfigError(f"clip_norm is {self.clip_norm}, but must be above 0, or none.")
+        if not self.muon_rate > 0:
+            raise ConfigError(f"muon_rate is {self.muon_rate}, but must be above 0.")
         if not 0 < self.layer_decay <= 1:
             raise ConfigError(f"layer_decay is {self.layer_decay}, but must be above 0 and at most 1.")
 
@@ -86,6 +92,10 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig, peak: float) -> Op
         group["lr"] = peak * group["rate_factor"]
         # AdamW multiplies decay by the rate: dividing by the peak leaves the schedule alone.
         group["weight_decay"] /= peak if config.decay_by == "schedule" else 1.0
+    if config.name == "muon":
+        if not fused and device in ("cpu", "cuda"):
+            raise ConfigError("Muon needs whole matrices, which shards are not; take adam, or leave --shard out.")
+        return Muon(groups, betas=(config.beta1, config.beta2), eps=config.eps, fused=fused)
     if config.name == "adam":
         return torch.optim.AdamW(groups, betas=(config.beta1, config.beta2), eps=config.eps, fused=fused)
     return DecoupledSGD(groups, momentum=config.beta1, fused=fused)
@@ -94,15 +104,17 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig, peak: float) -> Op
 def parameter_groups(model: nn.Module, config: OptimizerConfig) -> list[dict[str, Any]]:
     """Put every parameter that learns into the group of its decay and rate; names stand beside them."""
     last = max((depth_of(name, model) for name, _ in model.named_parameters()), default=0)
-    groups: dict[tuple[float, float], dict[str, Any]] = {}
+    groups: dict[tuple[float, float, bool], dict[str, Any]] = {}
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
         decay = config.weight_decay if config.decay_on == "all" or is_kernel(name, parameter) else 0.0
-        factor = config.layer_decay ** (last - depth_of(name, model))
-        group = groups.setdefault(
-            (decay, factor), {"params": [], "names": [], "weight_decay": decay, "rate_factor": factor}
-        )
+        orthogonal = config.name == "muon" and name.startswith("encoder.blocks.") and is_kernel(name, parameter)
+        factor = config.layer_decay ** (last - depth_of(name, model)) * (config.muon_rate if orthogonal else 1.0)
+        settings = {"weight_decay": decay, "rate_factor": factor, "orthogonal": orthogonal, "momentum": MUON_MOMENTUM}
+        if config.name != "muon":
+            del settings["orthogonal"], settings["momentum"]
+        group = groups.setdefault((decay, factor, orthogonal), {"params": [], "names": []} | settings)
         group["params"].append(parameter)
         group["names"].append(name)
     return list(groups.values())
