@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -97,7 +98,7 @@ def _ranks_of(agent: int) -> list[int]:
 
 def _clear(out: Path) -> None:
     """Throw a finished run away, so that there is something to kill again."""
-    subprocess.run(["rm", "-rf", str(out)], check=True)
+    shutil.rmtree(out)
 
 
 def same(one: Path, other: Path) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""The whole training loop, data included: Vitrail beside a timm-style loop and the Hugging Face Trainer, in one process.
+"""Whole training loops, data included: Vitrail beside a timm-style loop and the Hugging Face Trainer, in one process.
 
     benchmarks/peers.sh /tmp/peers && /tmp/peers/bin/python benchmarks/train_loop.py PHOTOS [--rounds 3]
 

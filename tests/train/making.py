@@ -88,7 +88,7 @@ def made_config(**changes: Any) -> RunConfig:
 
 
 def plain(config: RunConfig) -> RunConfig:
-    """The same run without what is random inside a step, so that ranks and micro-batches change nothing but rounding."""
+    """The same run without chance inside a step, so that ranks and micro-batches change nothing but rounding."""
     assert config.vit is not None
     return replace(config, vit=replace(config.vit, dropout=0.0, stochastic_depth=0.0), drop_patches=0.0)
 

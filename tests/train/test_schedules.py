@@ -1,5 +1,6 @@
 """Schedules against the formulas of the paper, written out."""
 
+import itertools
 import math
 
 import pytest
@@ -13,10 +14,8 @@ from vitrail.train.schedules import Schedule
 def _reference(step: int, steps: int, peak: float, end: float, warmup: int, shape: str) -> float:
     """The rule of the reference release: update t, from 1, has the rate of step t there."""
     progress = min(max((step - warmup) / (steps - warmup), 0.0), 1.0)
-    if shape == "linear":
-        rate = end + (peak - end) * (1 - progress)
-    else:
-        rate = peak * 0.5 * (1 + math.cos(math.pi * progress))
+    linear, cosine = end + (peak - end) * (1 - progress), peak * 0.5 * (1 + math.cos(math.pi * progress))
+    rate = linear if shape == "linear" else cosine
     return rate * min(1.0, (step + 1) / warmup) if warmup else rate
 
 
@@ -37,7 +36,7 @@ def test_a_constant_rate_is_constant_after_the_warm_up(step: int) -> None:
 def test_the_cool_down_falls_in_a_straight_line_to_its_end() -> None:
     schedule = Schedule(shape="constant", peak=1.0, end=0.1, cooldown_steps=9)
     rates = [schedule.rate(step, 100) for step in range(90, 100)]
-    falls = [one - other for one, other in zip(rates, rates[1:], strict=False)]
+    falls = [one - other for one, other in itertools.pairwise(rates)]
     assert rates[0] == 1.0
     assert rates[-1] == pytest.approx(0.1 + 0.9 / 10)
     assert falls == pytest.approx([0.09] * 9)

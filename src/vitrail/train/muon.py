@@ -48,7 +48,7 @@ class Muon(torch.optim.AdamW):
             if weight.grad is not None:
                 shapes.setdefault(tuple(weight.shape), []).append(weight)
         for (rows, columns), weights in shapes.items():
-            gradients = [weight.grad for weight in weights]
+            gradients = [weight.grad for weight in weights if weight.grad is not None]
             momenta = [self.state[weight].setdefault("momentum", torch.zeros_like(weight)) for weight in weights]
             torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
             ahead = torch.stack(gradients).lerp_(torch.stack(momenta), group["momentum"])
