@@ -90,7 +90,7 @@ def choose_model(facts: Facts, side: int) -> ViTConfig:
 def choose_augmentation(facts: Facts, side: int) -> Augmentation:
     """Shift small images, crop large ones, flip all."""
     if facts.side <= SMALL_SIDE:
-        return Augmentation(crop="pad", pad=max(side // 16, 1), pad_mode="black", antialias=True)
+        return Augmentation(crop="pad", pad=max(side // 16, 1), pad_mode="zero", antialias=True)
     return Augmentation(area=(0.3, 1.0), antialias=True)
 
 
