@@ -17,7 +17,9 @@ VERBS = {
     "diff": "compare two models, whatever their formats: settings, and tensor by tensor",
     "models": "list every model with its parameters, tokens and multiply-accumulates",
     "plan": "work out the memory, FLOPs and time of a training run before it starts",
+    "recipes": "list the recipes: the paper's runs, their cost and results",
     "show": "tell what a file holds: config, parameters, labels, preprocessing, provenance, digest",
+    "train": "train a model on a folder of images, or any other data; go on where it was stopped",
     "verify": "check that a file is whole, fits its own description, and has no NaN",
 }
 

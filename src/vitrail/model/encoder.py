@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from vitrail.base.shapes import KeptTokens, Tokens
 from vitrail.model.attention import SelfAttention
@@ -50,6 +51,9 @@ class EncoderBlock(nn.Module):
 class Encoder(nn.Module):
     """L blocks and the last LayerNorm."""
 
+    recompute = False
+    """Whether training keeps only each block's input and computes the rest again (activation checkpointing)."""
+
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         last = max(config.depth - 1, 1)
@@ -69,7 +73,11 @@ class Encoder(nn.Module):
         """Encode the sequence; if only the first token is asked for, the last block computes only that."""
         last = len(self.blocks) - 1
         for layer, block in enumerate(self.blocks):
-            tokens = block(self.place(tokens, layer), first_only=first_only and layer == last)
+            placed, alone = self.place(tokens, layer), first_only and layer == last
+            if self.recompute and torch.is_grad_enabled():
+                tokens = checkpoint(block, placed, first_only=alone, use_reentrant=False)
+            else:
+                tokens = block(placed, first_only=alone)
         return self.finish(tokens)
 
     def place(self, tokens: Tokens, layer: int) -> Tokens:

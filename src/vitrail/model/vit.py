@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from vitrail.base.errors import InputError
+from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.shapes import Images, Logits, Representation
 from vitrail.model.config import ViTConfig
 from vitrail.model.embedding import Embedding
@@ -27,17 +27,23 @@ class ViT(nn.Module):
         self.encoder = Encoder(config)
         self.head = Head(config)
 
-    def forward(self, images: Images) -> Logits:
-        """Map images to logits, or to the representation when the model has no classes."""
-        representation = self.features(images)
+    def forward(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Logits:
+        """Map images to logits, or to the representation when the model has no classes.
+
+        Two ways to train faster: `drop_patches` leaves out that part of each image's patches at random, and
+        `any_size` takes images of another size, for which positions are interpolated on the way.
+        """
+        representation = self.features(images, drop_patches=drop_patches, any_size=any_size)
         return representation if self.head.linear is None else self.head.linear(representation)
 
-    def features(self, images: Images) -> Representation:
+    def features(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Representation:
         """Compute the representation that the last linear layer sees."""
-        check_images(images, self.config.channels, self.config.image_size)
+        check_images(images, self.config.channels, None if any_size else self.config.image_size)
+        if drop_patches or any_size:
+            check_free_patches(self.config)
         features = images if self.backbone is None else self.backbone(images)
-        tokens = self.encoder(self.embedding(features), first_only=self.config.pool == "class-token")
-        return self.head.represent(tokens)
+        embedded = self.embedding(features, drop=drop_patches)
+        return self.head.represent(self.encoder(embedded, first_only=self.config.pool == "class-token"))
 
     def trace(self, images: Images, *, attention: Selection = None, heads: Selection = "all") -> Trace:
         """Run one pass and return every named intermediate; attention maps only of the asked blocks and heads."""
@@ -65,6 +71,15 @@ class ViT(nn.Module):
             encoded=encoded,
             representation=representation,
             logits=representation if self.head.linear is None else self.head.linear(representation),
+        )
+
+
+def check_free_patches(config: ViTConfig) -> None:
+    """Refuse to drop patches or change the grid where positions live inside the encoder, which knows one grid only."""
+    if config.positions == "relative" or config.position_placement != "input":
+        raise ConfigError(
+            f"positions {config.positions!r} placed at {config.position_placement!r} belong to one full grid; to drop "
+            "patches or to train at other sizes, choose positions that are added at the input."
         )
 
 

@@ -120,6 +120,34 @@ EXAFLOPS: dict[tuple[str, int], float] = {
 }
 """Table 6: pre-training on JFT-300M, by model and epochs."""
 
+SCRATCH_RESULTS: dict[tuple[str, str, int], str] = {
+    ("B/32", "imagenet1k", 300): "69.19% top-1 at 224 px",
+    ("B/16", "imagenet1k", 300): "74.79% top-1 at 224 px",
+    ("L/32", "imagenet1k", 300): "66.90% top-1 at 224 px",
+    ("L/16", "imagenet1k", 300): "72.59% top-1 at 224 px",
+    ("B/16", "imagenet21k", 90): "47.88% precision@1",
+    ("B/32", "imagenet21k", 90): "44.04% precision@1",
+    ("L/16", "imagenet21k", 90): "49.90% precision@1",
+    ("L/32", "imagenet21k", 90): "45.42% precision@1",
+    ("B/32", "jft300m", 7): "80.73% ImageNet after transfer",
+    ("B/16", "jft300m", 7): "84.15% ImageNet after transfer",
+    ("L/32", "jft300m", 7): "84.37% ImageNet after transfer",
+    ("L/16", "jft300m", 7): "86.30% ImageNet after transfer",
+    ("L/16", "jft300m", 14): "87.12% ImageNet after transfer",
+    ("H/14", "jft300m", 14): "88.08% ImageNet after transfer",
+    ("R50x1", "jft300m", 7): "77.54% ImageNet after transfer",
+    ("R50x2", "jft300m", 7): "82.12% ImageNet after transfer",
+    ("R101x1", "jft300m", 7): "80.67% ImageNet after transfer",
+    ("R152x1", "jft300m", 7): "81.88% ImageNet after transfer",
+    ("R152x2", "jft300m", 7): "84.97% ImageNet after transfer",
+    ("R50+B/32", "jft300m", 7): "84.90% ImageNet after transfer",
+    ("R50+B/16", "jft300m", 7): "85.58% ImageNet after transfer",
+    ("R50+L/32", "jft300m", 7): "85.68% ImageNet after transfer",
+    ("R50+L/16", "jft300m", 7): "86.60% ImageNet after transfer",
+    ("R50+L/16", "jft300m", 14): "87.12% ImageNet after transfer",
+}
+"""What the paper and its authors report of pre-training, by model, data and epochs: Table 6, and the release."""
+
 CORE_DAYS: dict[tuple[str, str], float] = {
     ("H/14", "jft300m"): 2_500.0,
     ("L/16", "jft300m"): 680.0,

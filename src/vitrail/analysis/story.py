@@ -1,0 +1,93 @@
+"""What a report tells: the plain values of one run, gathered by whoever knows them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vitrail.analysis.scores import Confusion
+from vitrail.base.errors import InputError
+from vitrail.base.shapes import Pixels
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EvaluationStory:
+    """How a model answered on a split, as counts."""
+
+    split: str
+    """The split that was evaluated."""
+    labels: tuple[str, ...]
+    """The class names."""
+    confusion: Confusion
+    """Images of each true class (row) that got each answer (column)."""
+    top5: float | None = None
+    """Share of the images whose class is among the five most likely."""
+
+    def __post_init__(self) -> None:
+        """Refuse counts that are not of these classes."""
+        rows, columns = self.confusion.shape
+        if not rows == columns == len(self.labels) > 0:
+            raise InputError(
+                f"the confusion matrix is {rows}x{columns}, but there are {len(self.labels)} classes; "
+                "give one row and one column for each of at least one class."
+            )
+        if (low := int(self.confusion.min())) < 0:
+            raise InputError(f"the confusion matrix has the count {low}; counts of images are 0 or more.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Mistake:
+    """One image with a wrong answer."""
+
+    pixels: Pixels
+    """The image as a person should see it."""
+    name: str
+    """What a person calls the image."""
+    truth: str
+    """Its class."""
+    answer: str
+    """The class that the model gave."""
+    confidence: float
+    """The probability that the model gave to its answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataStory:
+    """What a run learned from and was measured on."""
+
+    where: str
+    """What was opened."""
+    splits: Mapping[str, Mapping[str, int]]
+    """The images of each class, for each split."""
+    image_size: tuple[int, int] | None = None
+    """Height and width of what the model sees, in pixels."""
+    channels: int = 3
+    """Channels of the images."""
+    skipped: int = 0
+    """Images that were left out because they could not be read."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunStory:
+    """Everything that the page of one run shows."""
+
+    title: str
+    """What a person calls the run."""
+    finished: bool
+    """Whether the run came to its end."""
+    metrics: Sequence[Mapping[str, object]]
+    """Rows as in `metrics.jsonl`: `step` and any of `epoch`, `loss`, `accuracy`, `learning_rate`, `gradient_norm`,
+    `val_loss`, `val_accuracy`, `val_top5`."""
+    data: DataStory
+    """The data."""
+    evaluation: EvaluationStory | None = None
+    """The final evaluation; None before there is one."""
+    mistakes: Sequence[Mistake] = ()
+    """Images with wrong answers; the most confident are shown."""
+    cost: Mapping[str, float | int | str]
+    """What the run cost, in order; the first three entries also stand at the top of the page."""
+    settings: Mapping[str, Any]
+    """Every setting, nested as in `config.json`."""
+    notes: Sequence[str] = ()
+    """Sentences that a reader should see first."""
+    extras: Sequence[tuple[str, str]] = ()
+    """More sections: a heading, and HTML or SVG that is safe to show as it is."""

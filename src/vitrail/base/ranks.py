@@ -1,0 +1,114 @@
+"""Who takes part: rank, world size and process group; the only file that knows torch.distributed's environment.
+
+One process is a world of one, and everything below is the identity there. Under torchrun, `start` joins the group.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
+
+from vitrail.base.errors import ConfigError
+
+_CPU = torch.device("cpu")
+PATIENCE = timedelta(minutes=10)
+"""How long a rank waits for the others before it gives up; torchrun then starts all of them again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranks:
+    """One process among `world`."""
+
+    rank: int = 0
+    world: int = 1
+    device: torch.device = _CPU
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one process that writes and prints."""
+        return self.rank == 0
+
+    def share(self, batch: int) -> int:
+        """Return the images of a global batch that each rank takes."""
+        if batch % self.world:
+            fit = max(batch // self.world, 1) * self.world
+            raise ConfigError(f"a batch of {batch} does not split over {self.world} ranks; choose {fit}.")
+        return batch // self.world
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Add a tensor over all ranks, in place."""
+        if self.world > 1:
+            dist.all_reduce(tensor)
+        return tensor
+
+    def any(self, flag: bool) -> bool:
+        """Tell whether the flag is set on any rank."""
+        return flag if self.world == 1 else bool(self.sum(torch.tensor(int(flag), device=self.device)))
+
+    def agree(self, number: int) -> int:
+        """Return the first rank's number on every rank."""
+        if self.world == 1:
+            return number
+        told = torch.tensor(number, dtype=torch.int64, device=self.device)
+        dist.broadcast(told, 0)
+        return int(told)
+
+    def wait(self) -> None:
+        """Wait until every rank is here."""
+        self.agree(0)
+
+
+def best_device() -> torch.device:
+    """Return this process's own accelerator, or the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    return torch.device("mps") if torch.backends.mps.is_available() else torch.device("cpu")
+
+
+def check_device(device: torch.device) -> None:
+    """Refuse a device that is not there."""
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}.get(device.type, True)
+    if not there:
+        raise ConfigError(f"there is no {device.type} device that torch can use here; choose auto or cpu.")
+
+
+@contextmanager
+def join(device: torch.device | None = None) -> Iterator[Ranks]:
+    """Join the process group that torchrun describes, if it does, and leave it at the end."""
+    device = device or best_device()
+    check_device(device)
+    if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+        yield Ranks(device=device)
+        return
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group(
+        "nccl" if device.type == "cuda" else "gloo",
+        store=_store(rank, world),
+        rank=rank,
+        world_size=world,
+        timeout=PATIENCE,
+    )
+    try:
+        yield Ranks(rank=rank, world=world, device=device)
+    finally:
+        dist.destroy_process_group()
+
+
+def _store(rank: int, world: int) -> Store:
+    """Return the store where ranks find each other, with a page of its own for each restart.
+
+    A rank that torchrun has started again could otherwise read the address of a dead one, and wait for it.
+    """
+    agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    store = TCPStore(
+        os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world, not agent and rank == 0, PATIENCE
+    )
+    return PrefixStore(f"vitrail/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)

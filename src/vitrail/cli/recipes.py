@@ -1,0 +1,73 @@
+"""List the recipes: what they train on what, for how long, at what cost, and what the paper reports.
+
+NAME-smoke is the small twin of a recipe: the same kind of model, optimiser, schedule and loss, in a second.
+
+Example: vitrail recipes imagenet1k-B/16
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from vitrail.cli.report import Switch, flag, print_json, print_table
+from vitrail.recipes.names import SMALL_DATA, find_recipe, recipe_names
+from vitrail.recipes.paper import DATASETS
+from vitrail.recipes.pretraining import PRETRAINING
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """Flags of `vitrail recipes`."""
+
+    names: Annotated[tuple[str, ...], tyro.conf.Positional, flag("[NAME ...]", "all")] = ()
+    """Recipes to show."""
+    json: Switch = False
+    """Write JSON to stdout."""
+
+
+def run(arguments: Arguments) -> None:
+    """Print one line for each recipe, and the command that runs it."""
+    for name in arguments.names:
+        find_recipe(name)
+    shown = [name for name in recipe_names() if not arguments.names or name in arguments.names]
+    rows = [_describe(name) for name in shown]
+    if arguments.json:
+        print_json(rows)
+        return
+    columns = ("recipe", "epochs", "exaFLOPs", "paper's", "value", "note")
+    table = [
+        (
+            str(row["name"]),
+            str(row["epochs"] or "-"),
+            f"{row['exaflops']:.4g}" if row["exaflops"] else "-",
+            f"{row['paper_exaflops']:.4g}" if row["paper_exaflops"] else "-",
+            str(row["paper_result"] or "-"),
+            str(row["about"]),
+        )
+        for row in rows
+    ]
+    print_table("Recipes", columns, table, notes=[f"Run one with: {rows[0]['command']}"] if len(rows) == 1 else [])
+
+
+def _describe(name: str) -> dict[str, object]:
+    if name == SMALL_DATA:
+        return {
+            "name": name,
+            "command": "vitrail train DATA",
+            "epochs": None,
+            "exaflops": None,
+            "paper_exaflops": None,
+            "paper_result": None,
+            "about": "chosen from the data: what `vitrail train` does without --recipe",
+        }
+    recipe = PRETRAINING[name]
+    return {
+        "name": name,
+        "command": recipe.command,
+        "epochs": recipe.epochs,
+        "exaflops": recipe.exaflops,
+        "paper_exaflops": recipe.published_exaflops,
+        "paper_result": recipe.published,
+        "about": f"{recipe.model} on {DATASETS[recipe.row.data].title}, Table 3",
+    }

@@ -1,0 +1,184 @@
+"""Train a model on a folder of images, or on any other data that `vitrail data` opens.
+
+Without flags, everything is chosen from the data by a written rule (docs/training.md), printed, and stored. The same
+command again goes on where it was stopped, and ends with the very weights of a run that was never stopped. Ctrl-C and
+SIGTERM save after the step they meet; the exit code is then 130 or 143. Under torchrun, ranks share each batch.
+
+Example: vitrail train photos/ --minutes 30
+"""
+
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.ranks import Ranks, join
+from vitrail.base.settings import to_dict
+from vitrail.cli.report import Switch, flag, parse_size, print_json
+from vitrail.cli.train_flags import RunFlags, execution_of, settings_of
+from vitrail.cli.watch import Watcher, print_choices, print_result
+from vitrail.recipes.names import find_recipe
+from vitrail.runs.config import DataConfig, RunConfig, differences, read_config, with_settings
+from vitrail.runs.data import RunData, open_run_data
+from vitrail.runs.finish import finish
+from vitrail.runs.folder import RunFolder
+from vitrail.runs.request import Request, complete
+from vitrail.runs.speed import largest_micro_batch, steps_for
+from vitrail.runs.train import Run
+from vitrail.train.loop import StoppedError
+from vitrail.train.signals import StopSignal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments(RunFlags):
+    """Flags of `vitrail train`."""
+
+    data: Annotated[str | None, tyro.conf.Positional, flag("[DATA]", "sample, the embedded Fashion-MNIST")] = None
+    """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
+    config: Annotated[str | None, flag("FILE", "none")] = None
+    """Run these settings again: the config.json of a run."""
+    resume: Annotated[str | None, flag("RUN", "none")] = None
+    """Go on with the run in this folder, with its own settings."""
+    out: Annotated[str | None, flag("RUN", "runs/DATA-MODEL")] = None
+    """The folder of the run."""
+    json: Switch = False
+    """Write the result as JSON to stdout."""
+
+
+def run(arguments: Arguments) -> int:
+    """Train, and say what came out."""
+    if arguments.threads is not None:
+        torch.set_num_threads(arguments.threads)
+    stop = StopSignal()
+    with stop, join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
+        try:
+            result, folder = _train(arguments, ranks, stop)
+        except StoppedError as stopped:
+            if ranks.first:
+                print(f"vitrail: {stopped}", file=sys.stderr)
+            return stop.exit_code
+        if ranks.first and arguments.json:
+            print_json({"run": str(folder.path)} | result)
+        elif ranks.first:
+            print_result(result, folder)
+    return 0
+
+
+def _train(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> tuple[dict[str, Any], RunFolder]:
+    config, data = _settled(arguments, ranks)
+    folder = RunFolder(path=Path(arguments.resume or arguments.out or _default_out(config, arguments.model)))
+    ready = Run(config=config, data=data, folder=folder, ranks=ranks)
+    ready.check()
+    if ranks.first:
+        print_choices(config, data, folder)
+    ranks.wait()
+    if folder.finished and not differences(config, folder.read_config()):
+        return folder.read_result(), folder
+    if ranks.first:
+        folder.enter(config)
+    ranks.wait()
+    with Watcher(config, quiet=not ranks.first) as watcher:
+        loop = ready.loop(watch=watcher, stop=stop)
+        for note in loop.keeper.load(loop.state, ranks):
+            watcher.note(note)
+        if ranks.first:
+            loop.journal.rewind(loop.state.progress.step)
+        watcher.start(loop.state.progress.step)
+        loop.run()
+    return finish(ready, loop), folder
+
+
+def _settled(arguments: Arguments, ranks: Ranks) -> tuple[RunConfig, RunData]:
+    """Return the complete settings of the run, and its data."""
+    if arguments.resume is not None or arguments.config is not None:
+        return _stored(arguments)
+    data_config = DataConfig(
+        where=arguments.data or "sample",
+        root=arguments.root,
+        val_fraction=arguments.val_fraction,
+        fraction=arguments.fraction,
+        skip_broken=arguments.skip_broken,
+        balanced=arguments.balanced,
+    )
+    if sum(given is not None for given in (arguments.steps, arguments.epochs, arguments.minutes)) > 1:
+        raise ConfigError("a run has one length: give --steps, --epochs or --minutes.")
+    size = None if arguments.image_size is None else parse_size(arguments.image_size)
+    recipe = find_recipe(arguments.recipe, size)
+    data = open_run_data(data_config, seed=arguments.seed)
+    request = Request(
+        recipe=recipe,
+        model=arguments.model,
+        image_size=size,
+        channels=arguments.channels,
+        steps=arguments.steps,
+        epochs=arguments.epochs,
+        settings=settings_of(arguments) | execution_of(arguments),
+    )
+    config = complete(request, data_config, data)
+    folder = RunFolder(path=Path(arguments.out or _default_out(config, arguments.model)))
+    trial = Run(config=config, data=data, folder=folder, ranks=ranks)
+    if arguments.micro_batch == "auto":
+        micro = {"execution.micro_batch": largest_micro_batch(trial)}
+        request = replace(request, settings={**request.settings, **micro})
+        config = complete(request, data_config, data)
+        trial = replace(trial, config=config)
+    if arguments.minutes is not None:
+        stored = folder.read_config().steps if folder.config.is_file() else None
+        steps = stored or steps_for(trial, arguments.minutes)
+        config = complete(replace(request, steps=steps), data_config, data)
+    return config, data
+
+
+def _stored(arguments: Arguments) -> tuple[RunConfig, RunData]:
+    """Return the settings of a stored run; with --resume they may differ only in how the work is done."""
+    if arguments.resume is not None:
+        stored = RunFolder(path=Path(arguments.resume)).read_config()
+    else:
+        stored = _read_file(Path(str(arguments.config)))
+    given = settings_of(arguments)
+    for name in ("steps",):
+        given |= {} if getattr(arguments, name) is None else {name: getattr(arguments, name)}
+    kept = [name for name in ("model", "recipe", "image_size", "epochs", "minutes") if getattr(arguments, name)]
+    if kept:
+        raise ConfigError(
+            f"--{kept[0].replace('_', '-')} cannot change a stored run; leave it out, or start a new run without "
+            f"--{'resume' if arguments.resume else 'config'}."
+        )
+    if arguments.data is not None:
+        given["data.where"] = arguments.data
+    settings = with_settings(to_dict(stored), given | execution_of(arguments))
+    config = read_config(settings, "the settings of this run")
+    if arguments.resume is not None and (found := differences(config, stored)):
+        raise InputError(
+            f"{arguments.resume} is a run with other settings: {'; '.join(found)}. Leave these flags out to go on "
+            "with it, or give another --out."
+        )
+    data = open_run_data(config.data, seed=config.seed)
+    found_data = data.described(config.data)
+    if (found_data.labels, found_data.images) != (config.data.labels, config.data.images):
+        raise InputError(
+            f"{config.data.where} has {found_data.images} training images of {len(found_data.labels)} classes, but the "
+            f"run was made with {config.data.images} of {len(config.data.labels)}; it needs the same data."
+        )
+    return config, data
+
+
+def _read_file(path: Path) -> RunConfig:
+    try:
+        return read_config(json.loads(path.read_text()), f"the settings in {path}")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} holds no settings of a run: {error}.") from None
+
+
+def _default_out(config: RunConfig, model: str | None) -> str:
+    """Name a run for its data and model."""
+    data = Path(config.data.where).name or Path(config.data.where).resolve().name
+    if model is None:
+        size = config.vit
+        model = "resnet" if size is None else f"vit-{size.dim}x{size.depth}-{size.patch_size[0]}"
+    return str(Path("runs") / f"{data}-{model.replace('/', '-')}")

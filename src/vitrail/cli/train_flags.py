@@ -1,0 +1,173 @@
+"""The flags of a training run, and the settings that they stand for."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from vitrail.base.errors import ConfigError
+from vitrail.base.trackers import TrackerName
+from vitrail.cli.report import Switch, flag
+from vitrail.runs.config import Device
+from vitrail.train.optimizers import OptimizerName
+
+RULE = "the recipe's, or chosen from the data"
+Number = Annotated[float | None, flag("FLOAT", RULE)]
+Count = Annotated[int | None, flag("INT", RULE)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFlags:
+    """What can be said about a run; what is left out follows from the recipe or from the data."""
+
+    model: Annotated[str | None, flag("MODEL", RULE)] = None
+    """A model of `vitrail models`, such as S/16, R50+B/16 or R50x1."""
+    recipe: Annotated[str | None, flag("NAME", "chosen from the data")] = None
+    """A recipe of `vitrail recipes`."""
+    image_size: Annotated[str | None, flag("PIXELS|HxW", RULE)] = None
+    """Height and width that images are brought to, in pixels."""
+    channels: Annotated[int | None, flag("INT", "the data's")] = None
+    """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
+    steps: Count = None
+    """Updates of the weights."""
+    epochs: Annotated[float | None, flag("FLOAT", RULE)] = None
+    """Passes over the training images, in place of --steps."""
+    minutes: Annotated[float | None, flag("FLOAT", "none")] = None
+    """Measure the speed, then train as many steps as fit into so many minutes."""
+    batch: Count = None
+    """Images in an update, over all ranks."""
+    seed: int = 0
+    """Everything random follows from it."""
+    optimizer: Annotated[OptimizerName | None, flag("adam|sgd|muon", RULE)] = None
+    """Adam, SGD with momentum, or Muon for the blocks and Adam for the rest; all with decoupled weight decay."""
+    learning_rate: Number = None
+    """The highest learning rate."""
+    schedule: Annotated[Literal["linear", "cosine", "constant"] | None, flag("linear|cosine|constant", RULE)] = None
+    """How the learning rate falls."""
+    warmup: Count = None
+    """Steps in which the learning rate rises."""
+    weight_decay: Number = None
+    """Part of the weights that a step takes away, times the learning rate."""
+    dropout: Number = None
+    """Probability after every dense layer, from 0 to below 1."""
+    label_smoothing: Number = None
+    """Part of each target that is spread over all classes."""
+    mixup: Number = None
+    """Strength of blending pairs of images; 0 is off."""
+    cutmix: Number = None
+    """Strength of pasting parts of images into each other; 0 is off."""
+    averaging: Number = None
+    """Factor of Polyak averaging of the weights, such as 0.9999; 0 is off."""
+    drop_patches: Number = None
+    """Part of each image's patches that training leaves out, for speed."""
+    layer_decay: Number = None
+    """Factor on the learning rate from each layer to the one before it."""
+    freeze: Annotated[tuple[str, ...], flag("NAME [NAME ...]", "none")] = ()
+    """Parameters that stay as they are; * stands for anything."""
+    balanced: Switch = False
+    """Show each class equally often."""
+    class_weights: Switch = False
+    """Weigh images by the inverse frequency of their class."""
+    patience: Annotated[int | None, flag("INT", "never ends early")] = None
+    """Evaluations without a better accuracy after which training ends; the best weights are kept."""
+    precision: Annotated[
+        Literal["float32", "bfloat16", "float16"] | None, flag("float32|bfloat16|float16", "float32")
+    ] = None
+    """Type of the activations."""
+    val_fraction: Annotated[float, flag("FLOAT", "0.1")] = 0.1
+    """Share that is held out where the data has no split of its own."""
+    fraction: Annotated[float, flag("FLOAT", "1.0")] = 1.0
+    """Share of the training images to use."""
+    skip_broken: Annotated[str, flag("NUMBER|PERCENT", "0")] = "0"
+    """How many broken images may be skipped, such as 5 or 1%."""
+    root: Annotated[str | None, flag("FOLDER", "the manifest's own")] = None
+    """Where the paths of a CSV or JSON-lines file start from."""
+    evaluate_every: Annotated[int | None, flag("STEPS", "a tenth of the run")] = None
+    """Steps between evaluations."""
+    checkpoint_every: Annotated[int | None, flag("STEPS", "a twentieth of the run")] = None
+    """Steps between checkpoints."""
+    keep_checkpoints: Annotated[int, flag("INT", "2")] = 2
+    """Newest checkpoints that stay."""
+    micro_batch: Annotated[str | None, flag("INT|auto", "the whole batch of a rank")] = None
+    """Images that go through the model at once; auto finds the most that fit."""
+    workers: int = 0
+    """Processes that read and augment images; 0 reads in the training process."""
+    threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
+    """Threads for computing on the CPU."""
+    device: Device = "auto"
+    """Where to compute; auto takes a GPU if there is one."""
+    recompute: Switch = False
+    """Keep only each block's input in memory and compute the rest again."""
+    compile: Switch = False
+    """Use torch.compile."""
+    shard: Switch = False
+    """Under torchrun: spread parameters, gradients and optimiser over the ranks (FSDP2)."""
+    track: Annotated[tuple[TrackerName, ...], flag("NAME [NAME ...]", "none")] = ()
+    """Trackers that see the metrics too: tensorboard, wandb, mlflow."""
+    set: Annotated[tuple[str, ...], flag("PATH=VALUE [...]", "none")] = ()
+    """Any setting of config.json by its path, such as augmentation.flip=0 or optimizer.beta2=0.95."""
+
+
+# Flag -> the setting that it stands for.
+PATHS = {
+    "batch": "batch",
+    "optimizer": "optimizer.name",
+    "learning_rate": "schedule.peak",
+    "schedule": "schedule.shape",
+    "warmup": "schedule.warmup_steps",
+    "weight_decay": "optimizer.weight_decay",
+    "label_smoothing": "loss.label_smoothing",
+    "mixup": "augmentation.mixup",
+    "cutmix": "augmentation.cutmix",
+    "averaging": "averaging",
+    "drop_patches": "drop_patches",
+    "layer_decay": "optimizer.layer_decay",
+    "patience": "patience",
+    "precision": "precision",
+    "evaluate_every": "evaluate_every",
+    "checkpoint_every": "execution.checkpoint_every",
+}
+
+
+def settings_of(flags: RunFlags) -> dict[str, Any]:
+    """Return the settings that were given by hand, by path."""
+    given = {path: getattr(flags, name) for name, path in PATHS.items() if getattr(flags, name) is not None}
+    if given.get("averaging") == 0:
+        given["averaging"] = None
+    if flags.freeze:
+        given["optimizer.frozen"] = list(flags.freeze)
+    if flags.class_weights:
+        given["loss.class_weights"] = True
+    if flags.dropout is not None:
+        given["vit.dropout"] = flags.dropout
+    given |= {"seed": flags.seed} if flags.seed else {}
+    for assignment in flags.set:
+        path, equals, value = assignment.partition("=")
+        if not equals:
+            raise ConfigError(f"--set is given {assignment!r}, but takes PATH=VALUE such as augmentation.flip=0.")
+        given[path] = _value(value)
+    return given
+
+
+def execution_of(flags: RunFlags) -> dict[str, Any]:
+    """Return how the work is to be done, by path."""
+    micro = flags.micro_batch
+    if micro not in (None, "auto") and not (micro.isdigit() and int(micro)):
+        raise ConfigError(f"--micro-batch is given {micro!r}, but takes a number of images, or auto.")
+    return {
+        "execution.device": flags.device,
+        "execution.micro_batch": int(micro) if micro not in (None, "auto") else None,
+        "execution.workers": flags.workers,
+        "execution.recompute": flags.recompute,
+        "execution.compiled": flags.compile,
+        "execution.shard": flags.shard,
+        "execution.keep_checkpoints": flags.keep_checkpoints,
+        "execution.track": list(flags.track),
+    }
+
+
+def _value(text: str) -> Any:
+    """Read a value as JSON where it is JSON, and as text otherwise."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"none": None}.get(text.lower(), text)

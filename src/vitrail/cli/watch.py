@@ -1,0 +1,135 @@
+"""What a person sees of a run: its settings before, a bar or lines during, the figures and the next command after."""
+
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from vitrail.cli.report import counted, print_table
+from vitrail.model.cost import cost
+from vitrail.model.patches import size_text
+from vitrail.runs.config import RunConfig
+from vitrail.runs.data import RunData
+from vitrail.runs.folder import RunFolder
+
+QUIET_SECONDS = 5.0
+"""Without a terminal, at least so long between two lines."""
+
+
+class Watcher:
+    """Shows the measurements of a run as they come: a bar on a terminal, plain lines elsewhere; all on stderr."""
+
+    def __init__(self, config: RunConfig, *, quiet: bool) -> None:
+        self.steps, self.quiet = config.steps, quiet
+        self.values: dict[str, float] = {}
+        self.printed = self.began = time.monotonic()
+        self.first = 0
+        console = Console(stderr=True)
+        self.bar: Progress | None = None
+        if console.is_terminal and not quiet:
+            columns = (BarColumn(), TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.description}"))
+            self.bar = Progress(*columns, TimeRemainingColumn(), console=console)
+            self.task = self.bar.add_task("", total=self.steps)
+
+    def __enter__(self) -> "Watcher":
+        """Start to draw."""
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the bar as it is."""
+        if self.bar is not None:
+            self.bar.stop()
+
+    def start(self, step: int) -> None:
+        """Say from where the run goes on."""
+        self.first, self.began = step, time.monotonic()
+        if step:
+            self.note(f"going on from step {step} of {self.steps}.")
+
+    def note(self, sentence: str) -> None:
+        """Say something besides."""
+        if not self.quiet:
+            (self.bar.console.print if self.bar else _line)(f"vitrail: {sentence}")
+
+    def __call__(self, step: int, values: dict[str, float]) -> None:
+        """Show the values of a step."""
+        if "bad_step" in values:
+            self.note(f"the loss of step {step} was not finite; its batch is kept and passed over.")
+            return
+        self.values |= values
+        if self.quiet:
+            return
+        text = describe(self.values)
+        if self.bar is not None:
+            self.bar.update(self.task, completed=step, description=text)
+            return
+        now, evaluated = time.monotonic(), any(name.startswith("val_") for name in values)
+        if evaluated or now - self.printed >= QUIET_SECONDS:
+            self.printed = now
+            left = (now - self.began) / max(step - self.first, 1) * (self.steps - step)
+            _line(f"step {step}/{self.steps}  {text}  {left:.0f} s left")
+
+
+def describe(values: dict[str, float]) -> str:
+    """Write measurements in a line."""
+    parts = [f"loss {values['loss']:.3f}"] if "loss" in values else []
+    parts += [f"accuracy {values['accuracy']:.1%}"] if "accuracy" in values else []
+    parts += [f"held-out {values['val_accuracy']:.1%}"] if "val_accuracy" in values else []
+    parts += [f"{values['images_per_second']:.0f} images/s"] if "images_per_second" in values else []
+    return "  ".join(parts)
+
+
+def print_choices(config: RunConfig, data: RunData, folder: RunFolder) -> None:
+    """Say, before it starts, what the run is."""
+    need, model = cost(config.model), config.model
+    held = "nothing" if data.held is None else f"{len(data.held)} of {data.held.split}"
+    shape = f"{model.dim}x{model.depth}, patch {size_text(model.patch_size)}" if config.vit else "ResNet"  # type: ignore[union-attr]
+    lines = {
+        "data": f"{config.data.where}: {len(data.train)} images of {data.classes} classes; held out: {held}",
+        "model": f"{shape}, {counted(float(need.parameters))} parameters, {counted(float(need.macs), 'MACs')} an image",
+        "images": f"{size_text(config.preprocessing.image_size)} pixels, {model.channels} channels",
+        "length": f"{config.steps} steps of {config.batch} images, {config.epochs:.1f} epochs",
+        "learning": f"{config.optimizer.name}, rate {config.schedule.peak:g} ({config.schedule.shape}, "
+        f"{config.schedule.warmup_steps} steps of warm-up), weight decay {config.optimizer.weight_decay:g}",
+        "regularising": regularisation(config),
+        "folder": str(folder.path),
+    }
+    for name, value in lines.items():
+        _line(f"{name:13}{value}")
+    for note in data.notes:
+        _line(f"vitrail: {note}")
+
+
+def regularisation(config: RunConfig) -> str:
+    """Name what makes a run generalise, or go faster."""
+    augmentation = config.augmentation
+    parts = [f"{augmentation.crop} crop"] + (["flip"] if augmentation.flip else [])
+    for name in ("mixup", "cutmix"):
+        parts += [f"{name} {getattr(augmentation, name):g}"] if getattr(augmentation, name) else []
+    parts += [f"label smoothing {config.loss.label_smoothing:g}"] if config.loss.label_smoothing else []
+    parts += [f"{config.drop_patches:.0%} of patches dropped"] if config.drop_patches else []
+    parts += [f"averaging {config.averaging:g}"] if config.averaging else []
+    return ", ".join(parts)
+
+
+def print_result(result: dict[str, Any], folder: RunFolder) -> None:
+    """Say how good the model is, where everything lies, and what to type next."""
+    spent = result["cost"]
+    rows = []
+    if "accuracy" in result:
+        rows.append(("accuracy", f"{result['accuracy']:.2%}", f"{result['images']} images of {result['split']}"))
+    if "images_per_second" in spent:
+        rows.append(("speed", f"{spent['images_per_second']:.0f} images/s", f"{spent['share_of_peak']:.0%} of peak"))
+        rows.append(("time", f"{spent['seconds']:.0f} s", f"{result['epochs']:.1f} epochs"))
+    rows.append(("model", str(folder.model), f"{result['weights']} weights"))
+    rows.append(("report", str(folder.report), "open it in a browser"))
+    print_table("Trained", ("", "value", "note"), rows)
+    print(f"\nNext: vitrail show {folder.model}")
+
+
+def _line(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,102 @@
+"""Every row of Table 3 as a run: `vitrail train DATA --recipe imagenet21k-B/16`.
+
+Batch 4096, Adam, 224 px, 10,000 steps of warm-up, inception crop and flip, the pre-training head with its tanh layer.
+The authors said later that JFT-300M and ImageNet-21k use sigmoid cross-entropy. On ImageNet, gradients are clipped at
+a global norm of 1. Gradients, optimiser and schedule are the paper's; the data is whatever DATA holds.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from vitrail.base.settings import to_dict
+from vitrail.data.augment import Augmentation
+from vitrail.data.preprocessing import preset
+from vitrail.model.build import configure
+from vitrail.model.config import ViTConfig
+from vitrail.model.cost import cost
+from vitrail.recipes.paper import DATASETS, EXAFLOPS, PRETRAINING_BATCH, SCRATCH_RESULTS, TABLE_3, Pretraining
+from vitrail.runs.choose import Facts
+from vitrail.runs.plan import FLOPS_PER_MAC
+from vitrail.train.objective import LossConfig
+from vitrail.train.optimizers import OptimizerConfig
+from vitrail.train.schedules import Schedule
+
+WARMUP_STEPS = 10_000
+LINEAR_END = 1e-5
+HEAD_BIAS = -10.0
+"""Of big_vision for sigmoid loss on many classes: a new model says no to all of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingRecipe:
+    """One model, one data set, one length of Table 3."""
+
+    name: str
+    model: str
+    epochs: int
+    row: Pretraining
+
+    @property
+    def command(self) -> str:
+        """What to type; ranks as there are devices."""
+        return f"torchrun --nproc-per-node 8 -m vitrail train DATA --recipe {self.name}"
+
+    @property
+    def exaflops(self) -> float:
+        """The arithmetic of the whole run."""
+        data = DATASETS[self.row.data]
+        need = cost(configure(self.model, image_size=224, num_classes=data.num_classes))
+        return FLOPS_PER_MAC * need.macs * data.images * self.epochs / 1e18
+
+    @property
+    def published(self) -> str:
+        """What the paper reports of this run."""
+        found = SCRATCH_RESULTS.get((self.model, self.row.data, self.epochs))
+        return "" if found is None else found
+
+    @property
+    def published_exaflops(self) -> float | None:
+        """What the paper says it cost."""
+        return EXAFLOPS.get((self.model, self.epochs)) if self.row.data == "jft300m" else None
+
+    def __call__(self, facts: Facts) -> dict[str, Any]:
+        """Return the settings of the run on such data."""
+        row, many = self.row, self.row.data != "imagenet1k"
+        given: dict[str, Any] = {"image_size": 224, "num_classes": facts.classes, "channels": facts.channels}
+        config = configure(self.model, **given)
+        if isinstance(config, ViTConfig):
+            head = {"representation_size": config.dim, "dropout": row.dropout}
+            config = configure(self.model, **given, **head, head_bias=HEAD_BIAS if many else 0.0)
+        kind = "vit" if isinstance(config, ViTConfig) else "resnet"
+        return {
+            kind: to_dict(config),
+            "preprocessing": to_dict(preset("google", image_size=(224, 224), channels=facts.channels)),
+            "augmentation": to_dict(Augmentation()),
+            "loss": to_dict(LossConfig(name="sigmoid" if many else "softmax")),
+            "optimizer": to_dict(
+                OptimizerConfig(weight_decay=row.weight_decay, clip_norm=None if row.data == "jft300m" else 1.0)
+            ),
+            "schedule": to_dict(
+                Schedule(
+                    shape="linear" if row.decay == "linear" else "cosine",
+                    peak=row.learning_rate,
+                    end=LINEAR_END if row.decay == "linear" else 0.0,
+                    warmup_steps=WARMUP_STEPS,
+                )
+            ),
+            "batch": PRETRAINING_BATCH,
+            "steps": max(round(facts.images * self.epochs / PRETRAINING_BATCH), 1),
+        }
+
+
+def _recipes() -> dict[str, PretrainingRecipe]:
+    found = {}
+    for row in TABLE_3:
+        for model in row.models:
+            for epochs in row.epochs:
+                name = f"{row.data}-{model}" + (f"-{epochs}ep" if len(row.epochs) > 1 else "")
+                found[name] = PretrainingRecipe(name=name, model=model, epochs=epochs, row=row)
+    return found
+
+
+PRETRAINING = _recipes()

@@ -1,0 +1,107 @@
+"""Good settings for data that nobody has tuned for: the written rule behind `vitrail train FOLDER`.
+
+| what       | rule                                                                                              |
+|------------|---------------------------------------------------------------------------------------------------|
+| image size | the images' own short side up to 64 pixels, rounded up to a multiple of 8; larger images get 64   |
+|            | pixels, 96 from 2,000 images on, 128 from 20,000, 224 from 200,000                                |
+| model      | a hybrid of the root alone (a 7x7 convolution and a pooling, 32 channels, a quarter of the size)   |
+|            | and a small ViT: dim 128, depth 6; from 200,000 images on dim 384, depth 12                       |
+| patch      | an eighth of the side, at least 8 pixels (2 cells of the root's map): 16 to 196 tokens            |
+| optimiser  | Muon for the blocks (20 times below: 0.02), Adam for the rest (0.002), weight decay 0.05, clip 1   |
+| schedule   | a tenth of the steps to warm up, then linearly to 0                                               |
+| batch      | 64; with fewer than 512 images an eighth of them; from 200,000 images on 256                      |
+| length     | 12 epochs up to 20,000 images, but at least 300 steps; then fewer, down to 30,000 images' worth    |
+| images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all flipped |
+
+Measured on two cores; docs/log.md has what was tried.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from vitrail.base.settings import to_dict
+from vitrail.data.augment import Augmentation
+from vitrail.data.preprocessing import preset
+from vitrail.model.config import BackboneConfig, ViTConfig
+from vitrail.train.objective import LossConfig
+from vitrail.train.optimizers import OptimizerConfig
+from vitrail.train.schedules import Schedule
+
+SMALL_SIDE = 64
+MANY_IMAGES = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the rule looks at."""
+
+    images: int
+    """Training images."""
+    classes: int
+    channels: int
+    side: int
+    """The usual short side of the images, in pixels."""
+
+
+def choose(facts: Facts) -> dict[str, Any]:
+    """Return the settings of a run on such data, by the rule."""
+    side = choose_side(facts)
+    batch = choose_batch(facts)
+    steps = choose_steps(facts, batch)
+    return {
+        "vit": to_dict(choose_model(facts, side)),
+        "preprocessing": to_dict(preset("huggingface", image_size=(side, side), channels=facts.channels)),
+        "augmentation": to_dict(choose_augmentation(facts, side)),
+        "loss": to_dict(LossConfig()),
+        "optimizer": to_dict(OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)),
+        "schedule": to_dict(Schedule(shape="linear", peak=2e-3, warmup_steps=max(steps // 10, 1))),
+        "batch": batch,
+        "steps": steps,
+    }
+
+
+def choose_side(facts: Facts) -> int:
+    """Return the side that images are brought to, in pixels."""
+    if facts.side <= SMALL_SIDE:
+        return -(-facts.side // 8) * 8
+    limits = ((MANY_IMAGES, 224), (20_000, 128), (2_000, 96), (0, 64))
+    return next(pixels for least, pixels in limits if facts.images >= least)
+
+
+def choose_model(facts: Facts, side: int) -> ViTConfig:
+    """Return a hybrid of a convolutional root and a Vision Transformer for so many images."""
+    large = facts.images >= MANY_IMAGES
+    patch = max(side // 64, 2)  # cells of 4 pixels
+    return ViTConfig(
+        backbone=BackboneConfig(blocks=(), width=32, norm_groups=16),
+        dim=384 if large else 128,
+        depth=12 if large else 6,
+        num_heads=6 if large else 4,
+        mlp_dim=1536 if large else 256,
+        patch_size=(patch, patch),
+        image_size=(side, side),
+        channels=facts.channels,
+        num_classes=facts.classes,
+        pool="mean",
+        gelu="erf",
+    )
+
+
+def choose_augmentation(facts: Facts, side: int) -> Augmentation:
+    """Shift small images, crop large ones, flip all."""
+    if facts.side <= SMALL_SIDE:
+        return Augmentation(crop="pad", pad=max(side // 16, 1), pad_mode="zero", antialias=True)
+    return Augmentation(area=(0.3, 1.0), antialias=True)
+
+
+def choose_batch(facts: Facts) -> int:
+    """Return the images in a step, an even number."""
+    if facts.images >= MANY_IMAGES:
+        return 256
+    return max(min(64, facts.images // 8) // 2 * 2, 2)
+
+
+def choose_steps(facts: Facts, batch: int) -> int:
+    """Return the number of updates."""
+    epochs = min(max(240_000 / facts.images, 2.0), 12.0)
+    return max(round(facts.images * epochs / batch), 300)

@@ -1,0 +1,229 @@
+"""A training run, completely: `config.json` is this, and making it again is `vitrail train --config`."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from vitrail.base.errors import ConfigError
+from vitrail.base.settings import from_dict, to_dict
+from vitrail.base.trackers import TrackerName
+from vitrail.data.augment import Augmentation
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.model.build import Config
+from vitrail.model.config import ViTConfig
+from vitrail.model.patches import Size, patch_grid, size_text
+from vitrail.model.resnet import ResNetConfig
+from vitrail.model.vit import check_free_patches
+from vitrail.train.objective import LossConfig
+from vitrail.train.optimizers import OptimizerConfig
+from vitrail.train.schedules import Schedule
+from vitrail.train.step import Precision
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """What is learned from."""
+
+    where: str = "sample"
+    """A folder, manifest, shards, arrays: whatever `vitrail data` opens."""
+    root: str | None = None
+    """The folder that the paths of a manifest start from; None for its own."""
+    val_fraction: float = 0.1
+    """Share that is held out where the data has no split of its own."""
+    fraction: float = 1.0
+    """Share of the training images that is used, the same in every class."""
+    skip_broken: str = "0"
+    """How many broken images may be skipped: a number, or a share such as 1%."""
+    balanced: bool = False
+    """Show each class equally often."""
+    labels: tuple[str, ...] = ()
+    """The classes, as found in the training split."""
+    images: int = 0
+    """Training images, as found."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """How the work is done; nothing here changes what is computed but for rounding, and resuming may change it."""
+
+    device: Device = "auto"
+    """Where to compute; auto takes the GPU if there is one."""
+    micro_batch: int | None = None
+    """Images of one rank that go through the model at once; None for all of them."""
+    workers: int = 0
+    """Processes that read and augment images on each rank; 0 reads in the training process itself."""
+    recompute: bool = False
+    """Keep only each block's input and compute the rest again: less memory, a third more time."""
+    compiled: bool = False
+    """Use torch.compile."""
+    shard: bool = False
+    """Spread parameters, gradients and optimiser over the ranks (FSDP2) and not only the batch (DDP)."""
+    checkpoint_every: int = 500
+    """Steps between checkpoints."""
+    keep_checkpoints: int = 2
+    """Newest checkpoints that stay."""
+    track: tuple[TrackerName, ...] = ()
+    """Trackers that see the metrics too."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be done."""
+        if self.device not in get_args(Device):
+            raise ConfigError(f"device is {self.device!r}, but must be one of {', '.join(get_args(Device))}.")
+        for name, least in (("checkpoint_every", 1), ("keep_checkpoints", 1), ("workers", 0), ("micro_batch", 1)):
+            if getattr(self, name) is not None and getattr(self, name) < least:
+                raise ConfigError(f"{name} is {getattr(self, name)}, but must be at least {least}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A part of training with smaller images."""
+
+    until: float
+    """Where it ends, as a share of all steps."""
+    image_size: Size
+    """Height and width of its images, in pixels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """Everything that a run is a function of."""
+
+    data: DataConfig
+    vit: ViTConfig | None = None
+    """The model, if it is a Vision Transformer or a hybrid."""
+    resnet: ResNetConfig | None = None
+    """The model, if it is a ResNet."""
+    preprocessing: Preprocessing
+    augmentation: Augmentation
+    loss: LossConfig = field(default_factory=LossConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: Schedule = field(default_factory=Schedule)
+    steps: int
+    """Updates of the weights."""
+    batch: int
+    """Images in an update, over all ranks."""
+    averaging: float | None = None
+    """Factor of Polyak averaging; None does not average."""
+    drop_patches: float = 0.0
+    """Part of each image's patches that training leaves out."""
+    stages: tuple[Stage, ...] = ()
+    """Smaller images first; what comes after the last stage has the model's own size."""
+    patience: int | None = None
+    """Evaluations without a better accuracy after which training ends; None never ends early."""
+    evaluate_every: int
+    """Steps between evaluations."""
+    log_every: int
+    """Steps between lines of metrics."""
+    precision: Precision = "float32"
+    """Type of the activations."""
+    seed: int = 0
+    """Everything random follows from it."""
+    execution: Execution = field(default_factory=Execution)
+
+    def __post_init__(self) -> None:
+        """Refuse, before anything starts, what could not go on."""
+        if (self.vit is None) == (self.resnet is None):
+            raise ConfigError("a run has one model: give the settings of a vit or of a resnet.")
+        for name in ("steps", "batch", "evaluate_every", "log_every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}, but must be at least 1.")
+        if self.patience is not None and self.patience < 1:
+            raise ConfigError(f"patience is {self.patience} evaluations, but must be at least 1, or none.")
+        if self.averaging is not None and not 0 < self.averaging < 1:
+            raise ConfigError(f"averaging is {self.averaging}, but must be between 0 and 1, or none.")
+        if not 0 <= self.drop_patches < 1:
+            raise ConfigError(f"drop_patches is {self.drop_patches}, but must be from 0 to below 1.")
+        if self.precision not in get_args(Precision):
+            raise ConfigError(f"precision is {self.precision!r}, but must be one of {', '.join(get_args(Precision))}.")
+        self.schedule.check(self.steps)
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        if self.preprocessing.image_size != self.model.image_size:
+            raise ConfigError(
+                f"preprocessing makes images of {size_text(self.preprocessing.image_size)}, but the model takes "
+                f"{size_text(self.model.image_size)}; give both the same size."
+            )
+        if self.data.labels and self.model.num_classes != len(self.data.labels):
+            raise ConfigError(
+                f"the model has {self.model.num_classes} classes, but the data has {len(self.data.labels)}; "
+                "leave num_classes out, and it follows the data."
+            )
+        if self.vit is None and self.drop_patches:
+            raise ConfigError("a ResNet has no patches to drop; leave drop_patches at 0.")
+        if self.vit is not None and (self.drop_patches or self.stages):
+            check_free_patches(self.vit)
+        ends = [stage.until for stage in self.stages]
+        if ends != sorted(set(ends)) or not all(0 < end < 1 for end in ends):
+            raise ConfigError(f"stages end at {ends}, but must end one after the other, between 0 and 1.")
+        for stage in self.stages:
+            if self.vit is not None and self.vit.backbone is None:
+                patch_grid(stage.image_size, self.vit.patch_size)
+
+    @property
+    def model(self) -> Config:
+        """The model's own config."""
+        model = self.vit or self.resnet
+        assert model is not None  # noqa: S101 - checked when made
+        return model
+
+    @property
+    def epochs(self) -> float:
+        """How often each image is seen."""
+        return self.steps * self.batch / max(self.data.images, 1)
+
+    @property
+    def identity(self) -> str:
+        """A digest of everything that decides the result."""
+        text = json.dumps(identity(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def identity(config: RunConfig) -> dict[str, Any]:
+    """Return the settings that decide the result."""
+    settings = to_dict(config)
+    del settings["execution"]
+    return settings
+
+
+def differences(ours: RunConfig, theirs: RunConfig) -> list[str]:
+    """Tell, setting by setting, in what two runs differ."""
+    one, other = flatten(identity(ours)), flatten(identity(theirs))
+    return [
+        f"{name} is {json.dumps(one.get(name))} here and {json.dumps(other.get(name))} there"
+        for name in sorted(one.keys() | other.keys())
+        if one.get(name) != other.get(name)
+    ]
+
+
+def flatten(settings: Any, path: str = "") -> dict[str, Any]:
+    """Name every setting by its path: schedule.peak."""
+    if not isinstance(settings, dict):
+        return {path: settings}
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= flatten(value, f"{path}.{name}" if path else name)
+    return found
+
+
+def with_settings(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return nested settings with some of them changed, by path; `from_dict` says what is wrong with the result."""
+    changed = dict(settings)
+    for path, value in changes.items():
+        name, _, rest = path.partition(".")
+        inner = changed.get(name)
+        if not rest:
+            changed[name] = value
+        elif isinstance(inner, dict) or inner is None:
+            changed[name] = with_settings(inner or {}, {rest: value})
+        else:
+            raise ConfigError(f"{path} is not a setting: {name} has no settings of its own.")
+    return changed
+
+
+def read_config(settings: dict[str, Any], where: str) -> RunConfig:
+    """Make a run's config from plain settings."""
+    return from_dict(RunConfig, settings, where=where)

@@ -1,0 +1,83 @@
+"""The data of a run: what to learn from, what to be measured on, and the facts that defaults follow from."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from vitrail.base.errors import ImageError, InputError
+from vitrail.data.catalog import open_splits
+from vitrail.data.dataset import Dataset
+from vitrail.data.decode import probe
+from vitrail.data.subsets import fraction_of
+from vitrail.runs.config import DataConfig
+
+PROBED = 64
+"""Images whose size stands for all of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunData:
+    """A training split and, where there is one, a held-out split."""
+
+    train: Dataset
+    held: Dataset | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def classes(self) -> int:
+        """Count the classes."""
+        return len(self.train.labels)
+
+    def described(self, config: DataConfig) -> DataConfig:
+        """Return the config with what was found."""
+        return replace(config, labels=self.train.labels, images=len(self.train))
+
+
+def open_run_data(config: DataConfig, *, seed: int) -> RunData:
+    """Open the splits and refuse, before the first step, what cannot be trained on."""
+    splits = open_splits(
+        config.where,
+        val_fraction=config.val_fraction,
+        seed=seed,
+        skip_broken=config.skip_broken,
+        root=config.root,
+    )
+    train = splits.get("train")
+    if train is None:
+        raise InputError(f"{config.where} has the splits {', '.join(splits)}, but none to train on; name one train.")
+    if not train.labels or bool((train.targets < 0).any()):
+        raise InputError(
+            f"{config.where} has images without a class, which cannot be learned from; put each class into a folder of "
+            "its own, or give a CSV with path and label."
+        )
+    if len(train.labels) < 2:
+        raise InputError(f"{config.where} has one class only, {train.labels[0]!r}; a classifier needs at least two.")
+    empty = [label for label, count in zip(train.labels, train.counts, strict=True) if not count]
+    if empty:
+        raise InputError(f"the training split of {config.where} has no image of {', '.join(empty)}; add some.")
+    if config.fraction < 1:
+        train = fraction_of(train, config.fraction, seed)
+    held = splits.get("val") or splits.get("test")
+    notes = dict.fromkeys(note for split in splits.values() for note in split.notes)
+    return RunData(train=train, held=held if held is not None and len(held) else None, notes=tuple(notes))
+
+
+def usual_side(dataset: Dataset) -> int:
+    """Return the median short side of some images, in pixels, spread over the data set."""
+    sides = []
+    for index in np.linspace(0, len(dataset) - 1, min(PROBED, len(dataset))).astype(int):
+        found = dataset.read(int(index))
+        try:
+            sides.append(_short_side(found))
+        except ImageError:
+            continue
+    if not sides:
+        raise InputError(f"none of {len(dataset)} images of {dataset.where} could be read; `vitrail data` tells why.")
+    return int(np.median(sides))
+
+
+def _short_side(found: bytes | np.ndarray) -> int:
+    if isinstance(found, np.ndarray):
+        return min(found.shape[:2])
+    header = probe(found)
+    return min(header.height, header.width)

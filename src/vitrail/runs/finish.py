@@ -1,0 +1,131 @@
+"""The end of a run: the last measurement, the model file, the figures, the page."""
+
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+from vitrail.analysis.report import DataStory, EvaluationStory, Mistake, RunStory, write_report
+from vitrail.base.errors import ImageError
+from vitrail.base.journal import read_rows
+from vitrail.base.settings import to_dict
+from vitrail.checkpoint.files import load
+from vitrail.data.dataset import Dataset
+from vitrail.evaluate.classify import Answers
+from vitrail.model.cost import cost
+from vitrail.runs.folder import write_json
+from vitrail.runs.plan import FLOPS_PER_MAC
+from vitrail.runs.speed import matmul_peak
+from vitrail.runs.train import Run
+from vitrail.train.loop import Loop
+from vitrail.train.state import whole
+
+MISTAKES = 24
+MOST_CLASSES_IN_MATRIX = 2000
+
+
+def finish(run: Run, loop: Loop) -> dict[str, Any]:
+    """Measure the weights that are handed on, write them, and tell what the run was; every rank takes part."""
+    state, config = loop.state, run.config
+    if config.patience is not None and run.folder.best.is_file() and run.data.held is not None:
+        chosen, best = "best", load(run.folder.best, device=run.ranks.device)
+        answers = run.answers(best)
+        weights = best.state_dict()
+    else:
+        chosen = "last" if state.average is None else "averaged"
+        with nullcontext() if state.average is None else state.average.applied():
+            state.model.eval()
+            answers = run.answers(state.model)
+            weights = {name: whole(tensor).clone() for name, tensor in state.model.state_dict().items()}
+            state.model.train()
+    result: dict[str, Any] = {"weights": chosen, "steps": state.progress.step, "epochs": config.epochs}
+    if answers is not None and run.data.held is not None:
+        result |= {"split": run.data.held.split, "images": int(answers.answered.sum())}
+        result |= {"accuracy": answers.accuracy, "loss": answers.loss}
+        result |= {"top5": answers.top5} if run.data.classes > 5 else {}
+    result["cost"] = costs(run)
+    result["bad_steps"] = state.progress.bad_steps
+    if run.ranks.first:
+        metrics = {name: value for name, value in result.items() if name != "cost"}
+        result["digest"] = run.write_model(weights, run.folder.model, {"metrics": metrics, "cost": result["cost"]})
+        write_report(story(run, answers, result), run.folder.report)
+        write_json(run.folder.result, result)
+        loop.journal.close()
+        run.folder.best.unlink(missing_ok=True)
+    run.ranks.wait()
+    return result
+
+
+def costs(run: Run) -> dict[str, float]:
+    """Work out what was spent: time from the journal, arithmetic from the model."""
+    rows = read_rows(run.folder.path / "timing.jsonl")
+    need, config = cost(run.config.model), run.config
+    images = float(config.steps * config.batch)
+    flops = FLOPS_PER_MAC * need.macs * images * (1 - config.drop_patches)
+    seconds = sum(row.get("seconds", 0.0) for row in rows)
+    cores = torch.get_num_threads() * run.ranks.world if run.ranks.device.type == "cpu" else run.ranks.world
+    found = {"parameters": float(need.parameters), "gmacs_per_image": need.macs / 1e9, "seconds": seconds}
+    if not seconds:
+        return found
+    peak = matmul_peak(run.ranks.device) * run.ranks.world
+    return found | {
+        "images_per_second": images / seconds,
+        "gflops_per_second": flops / seconds / 1e9,
+        "share_of_peak": flops / seconds / peak,
+        "core_hours": seconds * cores / 3600,
+        "exaflops": flops / 1e18,
+    }
+
+
+def story(run: Run, answers: Answers | None, result: dict[str, Any]) -> RunStory:
+    """Gather what the page shows."""
+    held = run.data.held
+    evaluation = None
+    mistakes: list[Mistake] = []
+    if answers is not None and held is not None and run.data.classes <= MOST_CLASSES_IN_MATRIX:
+        evaluation = EvaluationStory(
+            split=held.split or "held-out",
+            labels=held.labels,
+            confusion=answers.confusion(run.data.classes),
+            top5=result.get("top5"),
+        )
+        mistakes = [mistake for index in answers.mistakes(MISTAKES) for mistake in _mistake(held, answers, int(index))]
+    splits = {split.split or "train": split for split in (run.data.train, held) if split is not None}
+    return RunStory(
+        title=f"{run.config.data.where}: {run.folder.path.name}",
+        finished=True,
+        metrics=[_plain(row) for row in read_rows(run.folder.path / "metrics.jsonl")],
+        evaluation=evaluation,
+        mistakes=mistakes,
+        data=DataStory(
+            where=run.config.data.where,
+            splits={
+                name: dict(zip(split.labels, map(int, split.counts), strict=True)) for name, split in splits.items()
+            },
+            image_size=run.config.preprocessing.image_size,
+            channels=run.config.model.channels,
+        ),
+        cost=dict(result["cost"]),
+        settings=to_dict(run.config),
+        notes=list(run.data.notes),
+    )
+
+
+def _mistake(held: Dataset, answers: Answers, index: int) -> list[Mistake]:
+    try:
+        pixels = held.image(index)
+    except ImageError:
+        return []
+    return [
+        Mistake(
+            pixels=pixels if pixels.shape[0] in (1, 3) else pixels[:1],
+            name=held.name(index),
+            truth=held.labels[answers.targets[index]],
+            answer=held.labels[answers.predicted[index]],
+            confidence=float(answers.confidence[index]),
+        )
+    ]
+
+
+def _plain(row: dict[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in row.items()}

@@ -1,0 +1,126 @@
+"""How fast this machine is: a run's own steps, the most that matrix products reach, the largest batch that fits."""
+
+import itertools
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from vitrail.base.errors import ConfigError
+from vitrail.model.cost import cost
+from vitrail.runs.folder import RunFolder
+from vitrail.runs.train import Run
+from vitrail.train.loop import Loop
+from vitrail.train.signals import StopSignal
+
+WARM_STEPS = 3
+MEASURED_SECONDS = 4.0
+EVALUATION_COST = 0.4
+"""Of a training step's time for each image: a forward pass, and reading."""
+KEPT_FREE = 0.2
+"""Share of the memory that an automatic micro-batch leaves alone."""
+
+
+def steps_for(run: Run, minutes: float) -> int:
+    """Measure some steps, and return how many fit into a time; the run itself starts from its beginning."""
+    seconds = step_seconds(run)
+    held = 0 if run.data.held is None else len(run.data.held)
+    each = seconds / run.config.batch * EVALUATION_COST / (1 - run.config.drop_patches)
+    looks = -(-run.config.steps // run.config.evaluate_every) + 1
+    return max(run.ranks.agree(int((minutes * 60 - looks * held * each) / seconds)), 1)
+
+
+def step_seconds(run: Run) -> float:
+    """Time steps of a throw-away copy of the run, data included; stages count for their share of the steps."""
+    run.check()
+    ends = [0.0, *(stage.until for stage in run.config.stages), 1.0]
+    total = 0.0
+    with TemporaryDirectory() as folder:
+        trial = replace(run, folder=RunFolder(path=Path(folder)))
+        loop = trial.loop(watch=_unseen, stop=StopSignal())
+        for begin, end in itertools.pairwise(ends):
+            total += (end - begin) * _time_from(trial, loop, round(begin * run.config.steps))
+    return total
+
+
+def _time_from(run: Run, loop: Loop, start: int) -> float:
+    """Return the median time of some steps from one on; ranks agree on how many."""
+    batches = run.batches(start)
+    times: list[float] = []
+    wanted = WARM_STEPS
+    while len(times) < wanted:
+        batch = next(batches, None)
+        if batch is None:
+            break
+        before = time.perf_counter()
+        loop.take(batch.to(run.ranks.device), 0.0)
+        times.append(time.perf_counter() - before)
+        if len(times) == WARM_STEPS:
+            wanted += run.ranks.agree(min(int(MEASURED_SECONDS / times[-1]), 200) + 2)
+    late = sorted(times[WARM_STEPS:] or times)
+    return late[len(late) // 2]
+
+
+def matmul_peak(device: torch.device, side: int = 1024, rounds: int = 5) -> float:
+    """Measure the FLOP/s of a large matrix product in float32: what a step is compared with."""
+    one, other = torch.ones(side, side, device=device), torch.ones(side, side, device=device)
+    best = float("inf")
+    for _ in range(rounds):
+        before = time.perf_counter()
+        float((one @ other)[0, 0])
+        best = min(best, time.perf_counter() - before)
+    return 2 * side**3 / best
+
+
+def largest_micro_batch(run: Run) -> int:
+    """Find the largest part of the batch that fits into memory: tried out on a GPU, worked out on a CPU."""
+    share = run.ranks.share(run.config.batch)
+    parts = [part for part in range(share, 0, -1) if share % part == 0]
+    if run.ranks.device.type == "cpu":
+        fits = next((part for part in parts if _bytes_needed(run, part) < _free_memory() * (1 - KEPT_FREE)), 0)
+    else:
+        fits = next((part for part in parts if _runs_with(run, part)), 0)
+    if not fits:
+        raise ConfigError("not even one image fits into memory; choose a smaller model or image, or recompute.")
+    if run.config.augmentation.mixes and fits % 2 and fits > 1:
+        fits -= 1
+    return run.ranks.agree(fits)
+
+
+def _bytes_needed(run: Run, images: int) -> float:
+    need = cost(run.config.model)
+    kept = need.checkpointed_activations if run.config.execution.recompute else need.activations
+    return 16.0 * need.parameters + 4.0 * kept * images
+
+
+def _free_memory() -> float:
+    """Return the bytes that new work may take, of this rank's part of the machine."""
+    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kib = next(line.split()[1] for line in lines if line.startswith("MemAvailable"))
+        return int(kib) * 1024 / ranks
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2 / ranks
+
+
+def _unseen(_: int, __: dict[str, float]) -> None:
+    """Watch nothing."""
+
+
+def _runs_with(run: Run, images: int) -> bool:
+    """Try a step with a part of the batch."""
+    execution = replace(run.config.execution, micro_batch=images)
+    with TemporaryDirectory() as folder:
+        trial = replace(run, folder=RunFolder(path=Path(folder)), config=replace(run.config, execution=execution))
+        try:
+            loop = trial.loop(watch=_unseen, stop=StopSignal())
+            loop.take(next(trial.batches(0)).to(run.ranks.device), 0.0)
+        except torch.OutOfMemoryError:
+            return False
+        finally:
+            torch.cuda.empty_cache()
+    return True

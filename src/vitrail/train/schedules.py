@@ -1,0 +1,72 @@
+"""The learning rate as a pure function of the step (Table 3, App. B.1)."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from vitrail.base.errors import ConfigError, did_you_mean
+
+Shape = Literal["linear", "cosine", "constant"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """Warm up from 0, follow a shape, cool down to `end` if asked.
+
+    With w steps of warm-up and T steps in all, progress p = clip((t - w) / (T - w), 0, 1), and the rate is
+    min(1, t / w) times: end + (peak - end)(1 - p) for `linear`, peak * (1 + cos(pi p)) / 2 for `cosine`, but never
+    below `end`, peak for `constant`.
+    """
+
+    shape: Shape = "cosine"
+    """How the rate falls after the warm-up."""
+    peak: float = 1e-3
+    """The highest rate."""
+    end: float = 0.0
+    """The rate at the last step, for `linear` and for the cool-down; the least rate for `cosine`."""
+    warmup_steps: int = 0
+    """Steps in which the rate rises from 0 to the peak."""
+    cooldown_steps: int = 0
+    """Last steps in which the rate falls linearly from where the shape has it to `end`."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no schedule."""
+        if self.shape not in get_args(Shape):
+            raise ConfigError(
+                f"the schedule's shape is {self.shape!r}, but must be one of {', '.join(get_args(Shape))}."
+                + did_you_mean(self.shape, get_args(Shape))
+            )
+        if not 0 < self.peak < math.inf or not 0 <= self.end <= self.peak:
+            raise ConfigError(
+                f"the learning rate goes from {self.peak} to {self.end}, but the first must be above 0 and finite, and "
+                "the second between 0 and the first."
+            )
+        if min(self.warmup_steps, self.cooldown_steps) < 0:
+            raise ConfigError("warm-up and cool-down cannot have fewer than 0 steps.")
+
+    def check(self, steps: int) -> None:
+        """Refuse a run that is shorter than its warm-up and cool-down."""
+        if self.warmup_steps + self.cooldown_steps > steps:
+            raise ConfigError(
+                f"{self.warmup_steps} steps of warm-up and {self.cooldown_steps} of cool-down do not fit into "
+                f"{steps} steps; train longer or shorten them."
+            )
+
+    def rate(self, step: int, steps: int) -> float:
+        """Return the learning rate of update `step`, from 0, out of `steps`."""
+        warm = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
+        cooling_from = steps - self.cooldown_steps
+        if self.cooldown_steps and step >= cooling_from:
+            left = (steps - step) / (self.cooldown_steps + 1)
+            return warm * (self.end + (self._shaped(cooling_from, steps) - self.end) * left)
+        return warm * self._shaped(step, steps)
+
+    def _shaped(self, step: int, steps: int) -> float:
+        progress = min(max((step - self.warmup_steps) / max(steps - self.warmup_steps, 1), 0.0), 1.0)
+        match self.shape:
+            case "linear":
+                return self.end + (self.peak - self.end) * (1 - progress)
+            case "cosine":
+                return max(self.end, self.peak * 0.5 * (1 + math.cos(math.pi * progress)))
+            case _:
+                return self.peak

@@ -1,0 +1,127 @@
+"""One update: micro-batches forward and backward, one norm, one step of the optimiser."""
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
+from torch.nn.parallel import DistributedDataParallel
+
+from vitrail.base.ranks import Ranks
+from vitrail.base.seeds import key
+from vitrail.data.loader import Batch
+from vitrail.train.objective import Objective
+from vitrail.train.optimizers import clip, set_rate
+from vitrail.train.state import TrainState
+
+Precision = Literal["float32", "bfloat16", "float16"]
+
+SCALE_GROWTH_STEPS = 2000
+"""Good steps after which float16's loss scale doubles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepConfig:
+    """What a step does besides its objective."""
+
+    micro_batch: int
+    """Images of one rank that go through the model at once; their gradients add up to the batch's."""
+    precision: Precision = "float32"
+    """Type of the activations; weights stay float32."""
+    clip_norm: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What a step did, over all ranks."""
+
+    good: bool
+    """Whether loss and gradient were finite, and the weights have moved."""
+    overflow: bool
+    """Whether only float16's loss scale was too large."""
+    images: int
+    loss: float
+    norm: float
+    sums: dict[str, float]
+
+
+def take_step(
+    state: TrainState, parallel: nn.Module, objective: Objective, batch: Batch, rate: float, *, config: StepConfig,
+    ranks: Ranks,
+) -> Taken:  # fmt: skip
+    """Move the weights once; a loss or gradient that is not finite leaves them where they are.
+
+    Dropout and the like depend on the run's seed, the step, the rank and the micro-batch alone.
+    """
+    progress, device = state.progress, ranks.device.type
+    scale = progress.loss_scale if config.precision == "float16" else 1.0
+    state.optimizer.zero_grad(set_to_none=True)
+    total = batch.images.shape[0]
+    measured: dict[str, Tensor] = {"loss": torch.zeros((), device=ranks.device)}
+    pieces = list(split(batch, config.micro_batch))
+    for number, piece in enumerate(pieces):
+        torch.manual_seed(key(config.seed, "step", progress.step, ranks.rank, number))
+        with _gradients_shared(parallel, last=number == len(pieces) - 1):
+            with torch.autocast(device, getattr(torch, config.precision), enabled=config.precision != "float32"):
+                loss, sums = objective(parallel, piece)
+            part = piece.images.shape[0] / total
+            (loss * (part * scale)).backward()
+        measured["loss"] += loss.detach() * part * total
+        for name, value in sums.items():
+            measured[name] = measured.get(name, torch.zeros((), device=ranks.device)) + value
+    if scale != 1.0:
+        torch._foreach_div_([weight.grad for weight in state.model.parameters() if weight.grad is not None], scale)
+    norm = float(clip(state.model, config.clip_norm))
+    totals = ranks.sum(torch.stack([value.double() for value in measured.values()]))
+    found = dict(zip(measured, totals.tolist(), strict=True))
+    images = total * ranks.world
+    mean_loss = found.pop("loss") / images
+    good = math.isfinite(mean_loss) and math.isfinite(norm)
+    if good:
+        set_rate(state.optimizer, rate)
+        state.optimizer.step()
+        if state.average is not None:
+            state.average.update(progress.step)
+    overflow = _rescale(state, good) if config.precision == "float16" and math.isfinite(mean_loss) else False
+    return Taken(good=good, overflow=overflow, images=images, loss=mean_loss, norm=norm, sums=found)
+
+
+def split(batch: Batch, size: int) -> Iterator[Batch]:
+    """Cut a batch into pieces of at most `size` images."""
+    for start in range(0, batch.images.shape[0], size):
+        part = slice(start, start + size)
+        yield replace(
+            batch,
+            images=batch.images[part],
+            targets=batch.targets[part],
+            partners=batch.partners[part],
+            shares=batch.shares[part],
+            indices=batch.indices[part],
+            positions=batch.positions[part],
+        )
+
+
+def _gradients_shared(parallel: nn.Module, *, last: bool) -> AbstractContextManager[None]:
+    """Let ranks add their gradients only with the last micro-batch."""
+    if isinstance(parallel, FSDPModule):
+        parallel.set_requires_gradient_sync(last)
+    elif isinstance(parallel, DistributedDataParallel) and not last:
+        return parallel.no_sync()
+    return nullcontext()
+
+
+def _rescale(state: TrainState, good: bool) -> bool:
+    """Halve float16's loss scale after an overflow, double it after many good steps; tell whether it overflowed."""
+    progress = state.progress
+    progress.scale_steps = progress.scale_steps + 1 if good else 0
+    if not good and progress.loss_scale > 1:
+        progress.loss_scale /= 2
+        return True
+    if progress.scale_steps == SCALE_GROWTH_STEPS:
+        progress.loss_scale, progress.scale_steps = progress.loss_scale * 2, 0
+    return False

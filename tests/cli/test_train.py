@@ -1,0 +1,160 @@
+"""`vitrail train` as a person uses it: a run folder, going on, and one sentence for each thing that cannot be."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vitrail
+from tests.train.making import CLASSES, made_dataset
+from vitrail.base.journal import read_rows
+from vitrail.cli.main import main
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+QUICK = ("--steps", "6", "--batch", "6", "--threads", "1", "--device", "cpu")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "made.npz"
+    train, test = made_dataset(30), made_dataset(12, seed=1)
+    arrays = {"x_train": train.pictures.images, "x_test": test.pictures.images}  # type: ignore[attr-defined]
+    np.savez(path, **arrays, y_train=train.targets, y_test=test.targets, class_names=np.array(CLASSES))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    assert main(["train", str(data), *QUICK, "--out", str(out)]) == 0
+    return out
+
+
+def test_a_run_leaves_a_folder_with_everything(finished: Path) -> None:
+    names = {path.name for path in finished.iterdir()}
+    assert names >= {"config.json", "metrics.jsonl", "checkpoints", "model.safetensors", "report.html", "result.json"}
+    model = vitrail.load(finished / "model.safetensors")
+    assert model.labels == CLASSES
+    assert model.preprocessing.image_size == model.config.image_size
+    assert model.provenance["config"]["steps"] == 6
+    page = (finished / "report.html").read_text()
+    assert all(label in page for label in CLASSES)
+
+
+def test_the_stored_config_makes_the_same_run_again(finished: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    assert main(["train", "--config", str(finished / "config.json"), "--threads", "1", "--out", str(again)]) == 0
+    assert (again / "metrics.jsonl").read_bytes() == (finished / "metrics.jsonl").read_bytes()
+    ours, theirs = (vitrail.load(run / "model.safetensors").state_dict() for run in (finished, again))
+    assert all(ours[name].equal(theirs[name]) for name in ours)
+
+
+def test_the_same_command_again_says_what_it_said(
+    finished: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (finished / "model.safetensors").stat().st_mtime_ns
+    assert main(["train", str(data), *QUICK, "--out", str(finished), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["steps"] == 6
+    assert 0 <= result["accuracy"] <= 1
+    assert result["split"] == "test"
+    assert (finished / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_an_interrupted_run_goes_on_by_the_same_command_or_by_resume(
+    finished: Path, data: Path, tmp_path: Path
+) -> None:
+    for number, words in enumerate((["train", str(data), *QUICK, "--out"], ["train", "--threads", "1", "--resume"])):
+        half = tmp_path / str(number)
+        shutil.copytree(finished, half)
+        for name in ("model.safetensors", "result.json", "report.html"):
+            (half / name).unlink()
+        for newest in sorted((half / "checkpoints").iterdir())[1:]:
+            newest.unlink()
+        assert main([*words, str(half)]) == 0
+        assert read_rows(half / "metrics.jsonl") == read_rows(finished / "metrics.jsonl")
+        ours, theirs = (vitrail.load(run / "model.safetensors").state_dict() for run in (finished, half))
+        assert all(ours[name].equal(theirs[name]) for name in ours)
+
+
+def test_minutes_become_steps_that_are_stored(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "timed"
+    words = ["train", str(data), "--minutes", "0.02", "--batch", "6", "--threads", "1", "--device", "cpu"]
+    assert main([*words, "--out", str(out)]) == 0
+    steps = json.loads((out / "config.json").read_text())["steps"]
+    assert steps >= 1
+    assert json.loads((out / "result.json").read_text())["steps"] == steps
+
+
+def test_a_micro_batch_is_found(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "auto"
+    assert main(["train", str(data), *QUICK, "--micro-batch", "auto", "--out", str(out)]) == 0
+    assert json.loads((out / "config.json").read_text())["execution"]["micro_batch"] == 6
+
+
+def _said(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    code = main(words)
+    captured = capsys.readouterr()
+    assert code == 2, captured
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--batch", "31"], "a batch of 31 is more than the 30 training images"),
+        (["--steps", "3", "--epochs", "2"], "a run has one length"),
+        (["--model", "B/17x"], "no model"),
+        (["--recipe", "imagenet"], "there is no recipe 'imagenet'"),
+        (["--recipe", "imagenet1k-B/16", "--image-size", "64"], "is for images of 224x224"),
+        (["--set", "augmentation.flip"], "takes PATH=VALUE"),
+        (["--set", "augmentation.flop=1"], "augmentation.flop is not a setting"),
+        (["--micro-batch", "many"], "takes a number of images, or auto"),
+        (["--freeze", "nothing.*"], "no parameter is called"),
+        (["--warmup", "1000"], "do not fit into"),
+        (["--device", "cuda"], "cuda"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    words: list[str], said: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    lengths = {"--steps", "--epochs", "--minutes"}
+    rest = ["--steps", "6"] if not lengths & set(words) else []
+    batch = ["--batch", "6"] if "--batch" not in words else []
+    assert said in _said(["train", str(data), *words, *rest, *batch, "--out", str(out)], capsys)
+    assert not (out / "model.safetensors").exists()
+
+
+def test_a_folder_with_another_run_lists_every_difference(
+    finished: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = _said(["train", str(data), *QUICK, "--seed", "5", "--out", str(finished)], capsys)
+    assert "seed is 5 here and 0 there" in said
+    said = _said(["train", "--resume", str(finished), "--learning-rate", "0.5"], capsys)
+    assert "schedule.peak is 0.5 here" in said
+    said = _said(["train", "--resume", str(finished), "--model", "B/16"], capsys)
+    assert "--model cannot change a stored run" in said
+
+
+def test_a_folder_that_is_no_run_is_left_alone(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    assert "exists and is no run" in _said(["train", str(data), *QUICK, "--out", str(tmp_path)], capsys)
+    assert "is no run that can be gone on with" in _said(["train", "--resume", str(tmp_path)], capsys)
+    assert "holds no settings of a run" in _said(["train", "--config", str(tmp_path / "letter.txt")], capsys)
+
+
+def test_data_that_cannot_be_learned_from_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    images = made_dataset(8).pictures.images  # type: ignore[attr-defined]
+    one = tmp_path / "one.npz"
+    np.savez(one, x_train=images, y_train=np.zeros(8, int), x_test=images, y_test=np.zeros(8, int))
+    assert "one class only" in _said(["train", str(one), "--out", str(tmp_path / "a")], capsys)
+    gap = tmp_path / "gap.npz"
+    targets = np.arange(8) % 2 * 2
+    np.savez(gap, x_train=images, y_train=targets, x_test=images, y_test=targets, class_names=np.array(CLASSES))
+    assert "has no image of bright" in _said(["train", str(gap), "--out", str(tmp_path / "b")], capsys)
+    assert "nowhere" in _said(["train", str(tmp_path / "nowhere"), "--out", str(tmp_path / "c")], capsys)

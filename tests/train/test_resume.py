@@ -1,0 +1,91 @@
+"""Stopping and going on is the same run, to the last bit."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.train.making import StopAfter, assert_same, made_config, made_loop, made_run, weights
+from vitrail.base.journal import read_rows
+from vitrail.runs.config import Execution
+from vitrail.train.loop import Loop, StoppedError
+
+
+def _straight(folder: Path, workers: int = 0) -> Loop:
+    loop = made_loop(made_run(folder, _config(workers)))
+    loop.run()
+    return loop
+
+
+def _config(workers: int):
+    return made_config(execution=Execution(checkpoint_every=2, workers=workers, device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loop, Path]:
+    folder = tmp_path_factory.mktemp("straight")
+    return _straight(folder), folder
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stops=st.lists(st.integers(1, 9), min_size=1, max_size=3))
+def test_a_run_that_was_stopped_anywhere_ends_with_the_same_bits(
+    straight: tuple[Loop, Path], tmp_path_factory: pytest.TempPathFactory, stops: list[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("stopped")
+    for looks in stops:
+        try:
+            made_loop(made_run(folder, _config(0)), resume=True, stop=StopAfter(looks)).run()
+        except StoppedError:
+            continue
+    loop = made_loop(made_run(folder, _config(0)), resume=True)
+    loop.run()
+    assert_same(weights(loop), weights(straight[0]))
+    assert loop.state.progress == straight[0].state.progress
+    assert read_rows(folder / "metrics.jsonl") == read_rows(straight[1] / "metrics.jsonl")
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 2), (2, 0), (2, 2)])
+def test_workers_change_nothing_even_across_a_stop_and_an_epoch(
+    straight: tuple[Loop, Path], tmp_path: Path, before: int, after: int
+) -> None:
+    with pytest.raises(StoppedError):
+        made_loop(made_run(tmp_path, _config(before)), stop=StopAfter(5)).run()
+    loop = made_loop(made_run(tmp_path, _config(after)), resume=True)
+    assert loop.state.progress.step == 5  # 40 of 42 images: the next batch is in two epochs
+    loop.run()
+    assert_same(weights(loop), weights(straight[0]))
+
+
+def test_a_damaged_checkpoint_is_left_for_the_one_before_it(straight: tuple[Loop, Path], tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        made_loop(made_run(tmp_path), stop=StopAfter(6)).run()
+    newest = sorted((tmp_path / "checkpoints").iterdir())[-1]
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 1
+    newest.write_bytes(bytes(data))
+    run = made_run(tmp_path)
+    loop = made_loop(run)
+    notes = loop.keeper.load(loop.state, run.ranks)
+    assert len(notes) == 1
+    assert "damaged" in notes[0]
+    assert loop.state.progress.step == 4
+    loop.journal.rewind(4)
+    loop.run()
+    assert_same(weights(loop), weights(straight[0]))
+
+
+def test_a_checkpoint_of_other_settings_is_not_taken(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        made_loop(made_run(tmp_path), stop=StopAfter(4)).run()
+    run = made_run(tmp_path, replace(made_config(), seed=4))
+    loop = made_loop(run)
+    assert "other settings" in loop.keeper.load(loop.state, run.ranks)[0]
+    assert loop.state.progress.step == 0
+
+
+def test_only_the_newest_checkpoints_are_kept(straight: tuple[Loop, Path]) -> None:
+    names = sorted(path.name for path in (straight[1] / "checkpoints").iterdir())
+    assert names == ["step-000000008.safetensors", "step-000000010.safetensors"]
