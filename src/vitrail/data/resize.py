@@ -33,7 +33,8 @@ def resize(pixels: Pixels, size: Size, interpolation: Interpolation = "bilinear"
     if tuple(pixels.shape[1:]) == size:
         return pixels
     if interpolation == "bilinear" or (interpolation == "bicubic" and antialias):
-        resized = F.interpolate(pixels[None], size, mode=interpolation, align_corners=False, antialias=antialias)
+        whole = side_by_side(pixels)[None]  # a part of a larger image would take torch's slow way
+        resized = F.interpolate(whole, size, mode=interpolation, align_corners=False, antialias=antialias)
         return side_by_side(resized[0])
     # torch clips bicubic between its two passes when it does not average, and is inexact about nearest
     return resize_window(pixels, size, (0, 0, *size), interpolation, antialias)
