@@ -33,7 +33,9 @@ def resize(pixels: Pixels, size: Size, interpolation: Interpolation = "bilinear"
     if tuple(pixels.shape[1:]) == size:
         return pixels
     if interpolation == "bilinear" or (interpolation == "bicubic" and antialias):
-        resized = F.interpolate(pixels[None], size, mode=interpolation, align_corners=False, antialias=antialias)
+        # torch has a way twice as fast for pixels without gaps between them, if also the strides of the batch say so
+        whole = pixels.permute(1, 2, 0).contiguous()[None].permute(0, 3, 1, 2)
+        resized = F.interpolate(whole, size, mode=interpolation, align_corners=False, antialias=antialias)
         return side_by_side(resized[0])
     # torch clips bicubic between its two passes when it does not average, and is inexact about nearest
     return resize_window(pixels, size, (0, 0, *size), interpolation, antialias)
