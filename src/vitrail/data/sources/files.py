@@ -1,8 +1,10 @@
 """Pictures that are files below a folder."""
 
+import errno
 import os
 import stat
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from vitrail.base.errors import ImageError
@@ -42,17 +44,33 @@ class Files:
 
 def read_inside(path: bytes, allowed: tuple[bytes, ...]) -> bytes:
     """Read a plain file whose real place is below one of the allowed folders."""
-    real = os.path.realpath(path)
-    if not is_inside(real, allowed):
-        raise ImageError("it is a link to a place outside the given folder, which is not read.")
-    handle = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not make us wait for its writer
+    folder, name = os.path.split(path)
+    try:
+        handle = _open(os.path.join(_real_folder(folder), name), allowed)  # noqa: PTH118
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EMLINK):
+            raise
+        handle = _open(os.path.realpath(path), allowed)  # the file itself is a link
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise ImageError("it is no plain file.")
         if found.st_size > MOST_BYTES:
             raise ImageError(f"it has {found.st_size} bytes; an image file may have {MOST_BYTES}.")
-        return file.read(MOST_BYTES)
+        return file.read(found.st_size + 1)  # asking for more would make room for it
+
+
+def _open(real: bytes, allowed: tuple[bytes, ...]) -> int:
+    if not is_inside(real, allowed):
+        raise ImageError("it is a link to a place outside the given folder, which is not read.")
+    # no link may have come in between, and a pipe must not make us wait for its writer
+    return os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+@lru_cache(maxsize=2**14)
+def _real_folder(folder: bytes) -> bytes:
+    """Return the real path of a folder; asking the system for every image would take as long as reading it."""
+    return os.path.realpath(folder)
 
 
 def is_inside(real: bytes, allowed: tuple[bytes, ...]) -> bool:
