@@ -15,6 +15,7 @@ import numpy as np
 
 from vitrail.base.errors import ImageError, InputError
 from vitrail.base.extras import require
+from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.patterns import split_in
 from vitrail.data.sources.pile import Pile
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
@@ -25,12 +26,9 @@ _PURPOSE = "reading parquet files"
 
 def files_in(folder: Path) -> list[Path]:
     """Return the parquet files of a folder, or of its `data` folder."""
-    root = folder.resolve()
     for place in (folder, folder / "data"):
-        if place.is_dir() and place.resolve().is_relative_to(root):
-            found = sorted(path for path in place.glob("*.parquet") if path.resolve().is_relative_to(root))
-            if found:
-                return found
+        if found := sorted(path for path in place.glob("*.parquet") if is_file_in(folder, path)):
+            return found
     return []
 
 
