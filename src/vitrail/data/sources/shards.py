@@ -20,7 +20,7 @@ import numpy as np
 from vitrail.base.errors import ImageError, InputError
 from vitrail.data.budget import Skipped
 from vitrail.data.index import Names, NamesBuilder
-from vitrail.data.sources.files import MOST_BYTES
+from vitrail.data.sources.files import MOST_BYTES, is_file_in
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Codes, Pile, class_name, is_image, is_number, sort_classes
 from vitrail.data.sources.tar import DamagedError, Member, members
 
@@ -230,7 +230,7 @@ def _label(handle: int, member: Member, suffix: str) -> str:
 def _class_list(folder: Path) -> tuple[str, ...] | None:
     """Read the class names that lie beside the shards."""
     for path in (folder / "labels.txt", folder / "classes.txt"):
-        if path.is_file() and path.resolve().is_relative_to(folder.resolve()) and path.stat().st_size <= _MOST_LIST:
+        if is_file_in(folder, path) and path.stat().st_size <= _MOST_LIST:
             lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
             return tuple(class_name(line) for line in lines if line.strip())
     return None
