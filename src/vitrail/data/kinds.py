@@ -133,7 +133,7 @@ def _debian() -> Pile:
             f"Fashion-MNIST is not at {idx.DEBIAN}; install Debian's package dataset-fashion-mnist, or give the folder "
             "of the idx files."
         )
-    return idx.open_idx(idx.DEBIAN)
+    return idx.open_idx(idx.DEBIAN, called=_DEBIAN)
 
 
 def _near(path: Path) -> str:

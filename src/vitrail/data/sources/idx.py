@@ -41,7 +41,7 @@ def is_idx(path: Path) -> bool:
     return _FILE.fullmatch(path.name) is not None
 
 
-def open_idx(where: Path) -> Pile:
+def open_idx(where: Path, *, called: str | None = None) -> Pile:
     """Read the idx files of a folder, or those that belong together with one file."""
     named = where if where.is_dir() else where.resolve()  # a link to one of the files stands for that file
     folder = where if where.is_dir() else named.parent
@@ -64,7 +64,7 @@ def open_idx(where: Path) -> Pile:
     if not parts:
         raise InputError(f"{folder} has idx files of labels only; the images (train-images-idx3-ubyte) are missing.")
     names = FASHION if "fashion" in (fronts[0] + folder.resolve().name).lower() else ()
-    return pile_of(str(where), parts, names)
+    return pile_of(called or str(where), parts, names)
 
 
 def _read(path: Path, axes: int) -> np.ndarray:
