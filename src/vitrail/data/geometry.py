@@ -25,9 +25,15 @@ Weights = Float32[Tensor, "batch new old"]
 Spans = Int64[Tensor, "batch"]
 
 
+def rows_needed(size: tuple[int, int], augmentation: Augmentation, draws: Draws) -> int:
+    """Count the rows of an image, from the top, that `cut` looks at."""
+    top, _, height, _ = _box(size, augmentation, draws)
+    return top + height
+
+
 def cut(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> NewPixels:
     """Crop, resize and flip one image."""
-    box = _box(pixels, augmentation, draws)
+    box = _box((pixels.shape[1], pixels.shape[2]), augmentation, draws)
     pixels = resize_box(pixels, box, image_size, augmentation.interpolation, augmentation.antialias)
     if augmentation.crop == "pad":
         pixels = _shift(pixels[None], augmentation, [draws])[0]
@@ -45,7 +51,8 @@ def cut_small(
 ) -> NewBatch:
     """Crop, resize and flip a batch of small images of one size."""
     if augmentation.crop == "inception" or tuple(images.shape[2:]) != image_size:
-        boxes = torch.tensor([_box(images[0], augmentation, one) for one in draws])
+        size = (images.shape[2], images.shape[3])
+        boxes = torch.tensor([_box(size, augmentation, one) for one in draws])
         images = resize_boxes(images, boxes, image_size, augmentation.antialias)
     if augmentation.crop == "pad":
         images = _shift(images, augmentation, draws)
@@ -79,11 +86,10 @@ def bilinear(starts: Spans, lengths: Spans, old: int, new: int, antialias: bool)
     return (weights * (ONE / weights.sum(2, keepdim=True))).round_()
 
 
-def _box(pixels: Pixels, augmentation: Augmentation, draws: Draws) -> Box:
-    _, height, width = pixels.shape
+def _box(size: tuple[int, int], augmentation: Augmentation, draws: Draws) -> Box:
     if augmentation.crop == "inception":
-        return inception_box((height, width), augmentation.area, augmentation.aspect, draws[CROP])
-    return 0, 0, height, width
+        return inception_box(size, augmentation.area, augmentation.aspect, draws[CROP])
+    return 0, 0, *size
 
 
 def _shift(images: PixelBatch, augmentation: Augmentation, draws: Sequence[Draws]) -> PixelBatch:
