@@ -17,7 +17,7 @@ from vitrail.data.decode import MAX_PIXELS
 from vitrail.data.orientation import UPRIGHT, orientation_of
 
 try:
-    import simplejpeg  # type: ignore[import-untyped]
+    import simplejpeg  # type: ignore[import-untyped, import-not-found, unused-ignore]
 except ImportError:
     simplejpeg = None
 
