@@ -77,6 +77,22 @@ def costs(run: Run) -> dict[str, float]:
     }
 
 
+def told_costs(spent: dict[str, float]) -> dict[str, float | str]:
+    """Give costs names and units for the page, the three that people look for first in front."""
+    told: dict[str, float | str] = {}
+    if "images_per_second" in spent:
+        told["images/s"] = round(spent["images_per_second"], 1)
+    told["parameters"] = spent["parameters"]
+    told["training time"] = f"{spent['seconds'] / 60:.1f} min"
+    told["GMACs of one image"] = spent["gmacs_per_image"]
+    if "images_per_second" in spent:
+        told["GFLOP/s"] = round(spent["gflops_per_second"], 1)
+        told["share of this machine's matrix products"] = f"{spent['share_of_peak']:.0%}"
+        told["core-hours"] = spent["core_hours"]
+        told["exaFLOPs in all"] = spent["exaflops"]
+    return told
+
+
 def story(run: Run, answers: Answers | None, result: dict[str, Any]) -> RunStory:
     """Gather what the page shows."""
     held = run.data.held
@@ -105,7 +121,7 @@ def story(run: Run, answers: Answers | None, result: dict[str, Any]) -> RunStory
             image_size=run.config.preprocessing.image_size,
             channels=run.config.model.channels,
         ),
-        cost=dict(result["cost"]),
+        cost=told_costs(result["cost"]),
         settings=to_dict(run.config),
         notes=list(run.data.notes),
     )
