@@ -75,3 +75,11 @@ def test_a_link_stays_a_link_to_the_new_file(tmp_path) -> None:
         file.write(b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_bytes() == b"new"
+
+
+def test_a_name_that_is_too_long_is_one_sentence(tmp_path) -> None:
+    with (
+        pytest.raises(WriteError, match="could not be written: File name too long"),
+        atomic_write(tmp_path / ("x" * 300)),
+    ):
+        pass

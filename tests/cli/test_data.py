@@ -245,7 +245,10 @@ def test_nothing_is_written_when_nothing_is_left(tmp_path, capsys) -> None:
         (["sample", "--near", "12"], "from 0 to 11"),
         (["sample", "--near", "-1"], "--near"),
         (["sample", "--skip-broken", "some"], "'some' is no budget"),
+        (["sample", "--near", "9" * 5000], "from 0 to 11"),
         (["sample", "--image-size", "big"], "the image size is 'big'"),
+        (["sample", "--image-size", "9" * 5000], "the image size is"),
+        (["sample", "--image-size", "99999"], "at most 4096 pixels"),
         (["sample", "--sheet", "x.jpg"], "ends in .png"),
         (["sample", "--sheet", "nowhere/x.png"], "there is no folder nowhere"),
         (["sample", "--clean", "nowhere/x.csv"], "there is no folder nowhere"),
@@ -276,6 +279,9 @@ def test_an_output_that_cannot_be_written_is_one_sentence(flag, folder, tmp_path
     code, _, err = run(capsys, folder, flag, name)
     assert code == 2
     assert "is a folder" in err
+    code, _, err = run(capsys, folder, flag, tmp_path / ("x" * 300 + name.suffix))
+    assert code == 2
+    assert "cannot be written: File name too long" in err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -336,3 +342,37 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch) -> None:
     assert list(told.progress(iter("abc"), total=3, title="reading images")) == ["a", "b", "c"]
     assert "reading images" in screen.getvalue()
     assert "3/3" in screen.getvalue()
+
+
+def test_links_to_elsewhere_are_listed_and_not_charged(folder, tmp_path, capsys) -> None:
+    (folder / "train/bees/broken.jpg").unlink()
+    (tmp_path / "secret.jpg").write_bytes(b"secret")
+    (folder / "train/ants/link.jpg").symlink_to(tmp_path / "secret.jpg")
+    code, report = run_json(capsys, folder, "--skip-broken", "0")
+    assert (code, report["skipped"]) == (0, [])
+    assert [Path(found["name"]).name for found in report["ignored"]] == ["link.jpg"]
+    assert "Left alone" in run(capsys, folder)[1]
+
+
+def test_a_clean_list_keeps_classes_that_are_called_numbers(tmp_path, capsys) -> None:
+    for number, name in enumerate(["-5", "10", "2", "2"]):
+        save(tmp_path, f"{name}/{number}.png", encoded(photo(number, 30, 20)))
+    run_json(capsys, tmp_path, "--clean", tmp_path / "clean.csv")
+    assert run_json(capsys, tmp_path / "clean.csv")[1]["classes"] == ["-5", "10", "2"]
+
+
+def test_names_of_any_bytes_are_shown_and_listed_if_they_are_text(tmp_path, capsys) -> None:
+    folder = os.fsencode(tmp_path / "photos")
+    for number, name in enumerate([b"a\nb/\x1b[31m.png", b"a\nb/\r.png", b"\xff/1.png", b"c/\xff.png", b"c/2.png"]):
+        path = os.path.join(folder, name)  # noqa: PTH118
+        os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
+        Path(os.fsdecode(path)).write_bytes(b"\x1b" if b"\x1b" in name else encoded(photo(number, 30, 20)))
+    clean = tmp_path / "photos/clean.csv"
+    code, out, _ = run(capsys, tmp_path / "photos", "--clean", clean, "--sheet", tmp_path / "x.png")
+    assert code == 0
+    assert out.encode().isascii()
+    assert "\x1b" not in out
+    assert r"a\nb/\x1b[31m.png" in out
+    assert out.count("its name is no UTF-8") == 2
+    code, report = run_json(capsys, clean, "--skip-broken", "0")
+    assert (code, report["images"], sorted(report["classes"])) == (0, 2, ["a\nb", "c"])

@@ -104,6 +104,7 @@ def test_shapes_that_are_no_images_are_refused(shape) -> None:
         ({"x": pixels(2, 3, 3), "y": np.array([0, -2])}, "label -2"),
         ({"x": pixels(2, 3, 3), "y": np.array([0, 5]), "class_names": np.array(["a", "b"])}, "label 5"),
         ({"x": pixels(2, 3, 3), "y": np.array([0, 2**40])}, "label 1099511627776"),
+        ({"x": pixels(2, 3, 3), "y": np.array([0, 2**64 - 1], np.uint64)}, "label 18446744073709551615"),
         ({"x": pixels(2, 3, 3), "y": np.array([0, 1]), "class_names": np.array([1, 2])}, "text is needed"),
         ({"x": pixels(0, 3, 3), "y": np.array([], int)}, "empty"),
         ({"x_train": pixels(2, 3, 3), "x_test": pixels(2, 3, 3, 3)}, "1 and 3 channels"),
@@ -129,17 +130,21 @@ def test_a_class_that_only_the_test_split_has_is_refused(tmp_path) -> None:
         open_data(tmp_path / "x.npz", split="test")
 
 
-def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize("name", ["x", "class_names"])
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch, name) -> None:
     monkeypatch.setattr(arrays, "_PLAIN_BYTES", 1 << 20)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (40, 1000, 1000)})
     with (
         zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("x.npy", "w", force_zip64=True) as file,
+        archive.open(f"{name}.npy", "w", force_zip64=True) as file,
     ):
         file.write(header.getvalue())
         for _ in range(40):
             file.write(bytes(1_000_000))
+    if name != "x":
+        with zipfile.ZipFile(tmp_path / "x.npz", "a") as archive, archive.open("x.npy", "w") as file:
+            np.save(file, pixels(2, 3, 3))
     tracemalloc.start()
     with pytest.raises(InputError, match="more than 100 times its size"):
         open_data(tmp_path / "x.npz")

@@ -211,3 +211,11 @@ def test_an_index_whose_arrays_do_not_fit_is_refused(tmp_path) -> None:
         write_arrays(path, {key: value for key, value in described.items() if key != missing}, arrays)
         with pytest.raises(InputError, match="do not fit together"):
             open_data(path)
+
+
+def test_class_folders_beside_a_tar_file_are_mentioned(tmp_path) -> None:
+    tree(tmp_path, ["cat/1.png", "dog/2.png"])
+    tar(tmp_path / "backup.tar", {"a.png": picture()})
+    data = open_data(tmp_path)
+    assert len(data) == 1
+    assert any("backup.tar; its folders (cat, dog) were left alone" in note for note in data.notes)

@@ -148,8 +148,9 @@ def test_links_to_the_outside_are_counted_and_never_read(tmp_path) -> None:
     (tmp_path / "data/folder").symlink_to(tmp_path / "secret")
     data = open_data(tmp_path / "data")
     assert names(data) == ["cat/2.jpg", "dog/3.jpg"]
-    assert {os.path.basename(name) for name, _ in data.skipped} == {"file.jpg", "folder"}  # noqa: PTH119
-    assert all("outside" in reason for _, reason in data.skipped)
+    assert {os.path.basename(name) for name, _ in data.ignored} == {"file.jpg", "folder"}  # noqa: PTH119
+    assert all("outside" in reason for _, reason in data.ignored)
+    assert data.skipped == ()
     assert any("2 entries were not followed" in note for note in data.notes)
     allowed = open_data(tmp_path / "data", root=tmp_path)
     assert names(allowed) == ["cat/2.jpg", "cat/file.jpg", "dog/3.jpg", "folder/1.jpg"]
@@ -180,7 +181,7 @@ def test_a_link_to_nothing_and_a_pipe_do_not_hang(tmp_path) -> None:
     os.mkfifo(tmp_path / "cat/pipe.jpg")
     data = open_data(tmp_path)
     assert names(data) == ["cat/1.jpg", "dog/2.jpg"]
-    assert [reason for _, reason in data.skipped] == ["a link to nothing"]
+    assert [reason for _, reason in data.ignored] == ["a link to nothing"]
     (tmp_path / "cat/1.jpg").unlink()
     os.mkfifo(tmp_path / "cat/1.jpg")
     with pytest.raises(ImageError, match="no plain file"):

@@ -162,7 +162,7 @@ def test_missing_files_are_charged_to_the_budget(tmp_path, quote) -> None:
     data = open_data(path, skip_broken="2")
     assert names(data) == FILES
     assert [os.path.basename(name) for name, _ in data.skipped] == ["5.jpg", "6.jpg"]  # noqa: PTH119
-    with pytest.raises(InputError, match="all 1 are broken or missing"):
+    with pytest.raises(InputError, match=r"1 are broken or missing: .*none\.jpg \(there is no such file\)"):
         open_data(written(tmp_path, "path,label\nnone.jpg,a\n"), skip_broken="100%")
 
 
@@ -207,6 +207,8 @@ def test_a_link_to_the_outside_is_listed_and_not_read(tmp_path) -> None:
         ("", "names nothing"),
         ("name,label\na.jpg,b\n", "names name, label"),
         ("path,label\n", "lists no images"),
+        ("path,label,Label\na.jpg,b,c\n", "2 columns called label"),
+        ("path,split\n" + "".join(f"a.jpg,{n}\n" for n in range(200)), "names 200 splits"),
         ("path,label\na.jpg,-3\n", "label -3"),
         ("path,label\na.jpg,99999999\n", "label 99999999"),
     ],
@@ -223,7 +225,10 @@ def test_a_table_that_cannot_be_used_is_refused_in_a_sentence(tmp_path, text, me
         ('{"path": 1', "line 1 .*no JSON"),
         ("[1]", "line 1 .*no object"),
         ('{"label": "a"}', "no column of paths"),
-        ('{"path": ["a"]}', "neither text nor a number"),
+        ('{"path": ["a"]}', "neither text nor a whole number"),
+        ('{"path": "a", "label": true}', "has a label that is neither"),
+        ('{"path": "a", "label": ' + "9" * 5000 + "}", "line 1 .*no JSON"),
+        ('{"path": "a", "path ": "b"}', "2 columns called path"),
         ("[" * 100_000, "no JSON"),
     ],
 )
@@ -283,3 +288,38 @@ def test_a_written_manifest_opens_again(tmp_path) -> None:
     assert (data.labels, data.targets.tolist()) == (('a "b"',), [0, -1])
     write_manifest(tmp_path / "in/out.csv", [*rows, (tmp_path / "3.jpg", "c", "test")])
     assert len(open_data(tmp_path / "in/out.csv", root=tmp_path)) == 3
+
+
+@pytest.mark.parametrize("path", ["null", r'"\ud800.jpg"', r'"a\u0000.jpg"'])
+def test_a_path_that_no_file_can_have_is_charged_to_the_budget(tmp_path, path) -> None:
+    tree(tmp_path, ["a.jpg"])
+    file = written(tmp_path, f'{{"path": "a.jpg"}}\n{{"path": {path}}}\n', "x.jsonl")
+    with pytest.raises(InputError, match="1 of 2 images are broken or missing"):
+        open_data(file)
+    assert len(open_data(file, skip_broken="1")) == 1
+
+
+def test_a_label_that_is_no_text_is_written_out(tmp_path) -> None:
+    tree(tmp_path, ["a.jpg"])
+    assert open_data(written(tmp_path, r'{"path": "a.jpg", "label": "\ud800"}', "x.jsonl")).labels == ("\\ud800",)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_numbers_in_a_column_of_class_names_are_names(tmp_path, quote) -> None:
+    tree(tmp_path, ["a.jpg", "b.jpg", "c.jpg"])
+    rows = f"a.jpg,{quote}-5{quote}\nb.jpg,10\nc.jpg,9\n"
+    data = open_data(written(tmp_path, f"path,class_name\n{rows}"))
+    assert (data.labels, data.targets.tolist()) == (("-5", "10", "9"), [0, 1, 2])
+    both = "path,class_name,label\na.jpg,10,0\nb.jpg,9,1\n"
+    assert open_data(written(tmp_path, both)).labels == ("0", "1")
+
+
+def test_a_manifest_of_classes_that_are_called_numbers_keeps_their_names(tmp_path) -> None:
+    tree(tmp_path, ["1.jpg", "2\r.jpg"])
+    rows = [(tmp_path / "1.jpg", "2019", None), (tmp_path / "2\r.jpg", "2020", None)]
+    write_manifest(tmp_path / "x.csv", rows, numbers=False)
+    data = open_data(tmp_path / "x.csv")
+    assert (data.labels, data.targets.tolist()) == (("2019", "2020"), [0, 1])
+    assert data.read(1) == picture(1)
+    write_manifest(tmp_path / "x.csv", rows)
+    assert len(open_data(tmp_path / "x.csv").labels) == 2021

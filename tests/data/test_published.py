@@ -121,6 +121,7 @@ def test_pets_have_the_published_lists(tmp_path) -> None:
     [
         ("Abyssinian_1", "no `NAME NUMBER"),
         ("../x_1 1 1 1", "no `NAME"),
+        (f"Boxer_1 {'9' * 5000} 1 1", "no `NAME"),
         ("Boxer_1 1 1 1", "the number of Abyssinian"),
         ("Boxer_1 9 1 1", "2 classes up to 9"),
         ("# none", "missing"),

@@ -62,6 +62,7 @@ def test_labels_may_be_words_and_images_plain_bytes(tmp_path) -> None:
         ({"a": [b"x"], "b": [b"x"]}, "one of images is needed"),
         ({"image": [b"x"], "label": [-5]}, "label -5"),
         ({"image": [b"x"], "label": [5_000_000]}, "label 5000000"),
+        ({"image": [b"x"], "label": [0.5]}, "label of .* holds double"),
         ({"image": pa.array([], pa.binary())}, "no rows"),
     ],
 )
@@ -69,6 +70,26 @@ def test_tables_that_do_not_fit_are_refused(tmp_path, columns, message) -> None:
     pq.write_table(pa.table(columns), tmp_path / "x.parquet")
     with pytest.raises(InputError, match=message):
         open_data(tmp_path / "x.parquet")
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path) -> None:
+    images = pa.array([picture()])
+    pq.write_table(pa.table([images, images], names=["image", "image"]), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="2 columns called image"):
+        open_data(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "targets"),
+    [
+        (pa.array(["b", None, "a", "b"]).dictionary_encode(), ("a", "b"), [1, -1, 0, 1]),
+        (pa.array([2, None, 0, 1]), ("0", "1", "2"), [2, -1, 0, 1]),
+    ],
+)
+def test_labels_may_be_categories_and_some_may_be_missing(tmp_path, labels, names, targets) -> None:
+    pq.write_table(pa.table({"image": [picture(n) for n in range(4)], "label": labels}), tmp_path / "x.parquet")
+    data = open_data(tmp_path / "x.parquet")
+    assert (data.labels, data.targets.tolist()) == (names, targets)
 
 
 def test_a_path_in_a_table_is_not_followed(tmp_path) -> None:
@@ -123,7 +144,7 @@ def test_one_saved_split_is_one_pile() -> None:
     [
         ("dataset_dict.json", '{"splits": ["../train"]}', "does not list splits"),
         ("dataset_dict.json", "[", "is damaged"),
-        ("dataset_dict.json", '{"splits": ["val"]}', "state.json is damaged"),
+        ("dataset_dict.json", '{"splits": ["val"]}', "state.json is not there"),
         ("train/state.json", '{"_data_files": [{"filename": "../../x.arrow"}]}', "does not name arrow files"),
         ("train/state.json", '{"_data_files": [{"filename": "gone.arrow"}]}', "is not there"),
         ("train/state.json", '{"_data_files": 3}', "does not name arrow files"),

@@ -20,11 +20,9 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
     path = path.resolve()  # a link stays a link: the file behind it is replaced
-    if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "no ordinary file"
-        raise InputError(f"{path} is {kind}, but a file is to be written there; give another name.")
     part = None
     try:
+        _refuse_another_kind(path)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         part = Path(name)
         with os.fdopen(handle, "w+b") as file:
@@ -42,6 +40,12 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
             ) from error
         raise
     _sync_folder(path.parent)
+
+
+def _refuse_another_kind(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no ordinary file"
+        raise InputError(f"{path} is {kind}, but a file is to be written there; give another name.")
 
 
 def _umask() -> int:

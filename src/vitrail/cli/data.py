@@ -12,6 +12,7 @@ Example: vitrail data photos/ --clean photos/clean.csv
 """
 
 import os
+import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +43,7 @@ AUGMENTATIONS = {
     "none": NO_AUGMENTATION,
 }
 LARGEST = 224  # pixels of augmented pictures, unless told otherwise
+MOST_PIXELS = 4096  # and even then
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,8 @@ def run(arguments: Arguments) -> int:
     """Open, look, and report; then draw and write what was asked for."""
     bits, budget = _bits(arguments.near), Budget.parse(arguments.skip_broken)
     image_size = None if arguments.image_size is None else parse_size(arguments.image_size)
+    if image_size and max(image_size) > MOST_PIXELS:
+        raise ConfigError(f"--image-size is {arguments.image_size}, but at most {MOST_PIXELS} pixels are drawn.")
     sheet, clean = _output(arguments.sheet, ".png"), _output(arguments.clean, ".csv")
     splits = _open(arguments)
     files = all(isinstance(dataset.pictures, Files) for dataset in splits.values())
@@ -107,7 +111,7 @@ def run(arguments: Arguments) -> int:
 def _bits(text: str) -> int | None:
     if text == "off":
         return None
-    if not text.isdecimal() or int(text) > MOST_BITS:
+    if text not in map(str, range(MOST_BITS + 1)):
         raise ConfigError(f"--near is {text!r}, but must be a number of bits from 0 to {MOST_BITS}, or off.")
     return int(text)
 
@@ -121,6 +125,14 @@ def _output(name: str | None, suffix: str) -> Path | None:
         raise ConfigError(f"{name} is to be written as {suffix[1:].upper()}; give a name that ends in {suffix}.")
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:
+        raise InputError(f"{name} cannot be written: {error.strerror}; give another name.") from None
+    if is_folder:
+        raise InputError(f"{path} is a folder, but a file is to be written there; give another name.")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path.parent} may not be written to; give another place for {path.name}.")
     return path
 
 
@@ -186,10 +198,15 @@ def _clean(surveyed: Survey, findings: Findings, path: Path) -> dict[str, Any]:
             pictures = dataset.pictures
             assert isinstance(pictures, Files)  # noqa: S101  (refused before the survey)
             index = int(row - surveyed.starts[surveyed.part[row]])
-            rows.append((pictures.path(int(dataset.rows[index])), surveyed.label(row), dataset.split))
+            file = pictures.path(int(dataset.rows[index]))
+            if re.search("[\ud800-\udfff]", str(file)):
+                dropped[row] = "its name is no UTF-8, which a list has to be; rename it"
+                continue
+            rows.append((file, surveyed.label(row), dataset.split))
     if not rows:
         raise InputError(f"nothing would be left in {path}: all {len(dropped)} images are broken or leaked.")
-    write_manifest(path, rows)
+    numbered = surveyed.labels == tuple(map(str, range(len(surveyed.labels))))
+    write_manifest(path, rows, numbers=numbered)
     files = [os.path.abspath(file) for file, _, _ in rows]  # noqa: PTH100
     inside = os.path.commonpath([*files, os.path.abspath(path.parent)]) == os.path.abspath(path.parent)  # noqa: PTH100
     return {

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from vitrail import __version__
 from vitrail.base.errors import VitrailError, did_you_mean
+from vitrail.base.printable import printable
 
 # Verb -> what it does, in a line. Its module is imported when it is called: `vitrail --help` never waits for torch.
 VERBS = {
@@ -84,7 +85,7 @@ def _fail(sentence: str, code: int, debug: bool) -> int:
         import traceback
 
         traceback.print_exc()
-    print(f"vitrail: {sentence}", file=sys.stderr)
+    print("vitrail: " + "\n".join(map(printable, sentence.split("\n"))), file=sys.stderr)
     return code
 
 

@@ -1,6 +1,7 @@
 """How reports look: tables for people, JSON for machines, numbers that can be read."""
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -11,13 +12,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.printable import printable
 from vitrail.model.patches import Size
 
 
 def parse_size(text: str) -> Size:
     """Read 224 or 384x256 as (height, width)."""
     sides = text.lower().split("x")
-    if len(sides) > 2 or not all(side.isdecimal() and int(side) > 0 for side in sides):
+    if len(sides) > 2 or not all(re.fullmatch(r"0*[1-9][0-9]{0,5}", side) for side in sides):
         raise ConfigError(f"the image size is {text!r}, but must be pixels such as 224, or height x width as 384x256.")
     return int(sides[0]), int(sides[-1])
 
@@ -46,15 +48,15 @@ def print_table(
     table.pad_edge = False
     for number, column in enumerate(columns):
         left = number == 0 or column in ("note", "value")
-        table.add_column(escape(column), justify="left" if left else "right", overflow="fold")
+        table.add_column(escape(printable(column)), justify="left" if left else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(printable(cell)) for cell in row))
     wide = None if sys.stdout.isatty() else 10_000  # a pipe has no edge to wrap at
     console = Console(width=wide, highlight=False)
-    console.print(escape(title), style="bold")  # not the table's own title, which wraps where the table ends
+    console.print(escape(printable(title)), style="bold")  # not the table's own title, which wraps where the table ends
     console.print(table)
     for note in notes:
-        console.print(escape(note))
+        console.print(escape(printable(note)))
 
 
 def counted(number: float, unit: str = "") -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from vitrail.base.printable import printable
 from vitrail.cli.report import in_bytes, print_table
 from vitrail.data.survey import short_name
 
@@ -19,6 +20,7 @@ def show(report: dict[str, Any]) -> None:
     print()
     _show_images(report)
     _list("Could not be opened", report["skipped"], lambda found: (found["name"], found["reason"]))
+    _list("Left alone", report["ignored"], lambda found: (found["name"], found["reason"]))
     _list("Unreadable", report["unreadable"], _reason)
     _list("Leaks: images that are also in a later split", report["leaks"], _pair)
     _list("Same pixels in different classes", report["conflicts"], _group)
@@ -87,7 +89,7 @@ def _show_ending(report: dict[str, Any]) -> None:
     if lines:
         print()
     for line in lines:
-        print(line)
+        print(printable(line))
 
 
 def _list(title: str, found: list[Any], row: Callable[[Any], tuple[str, str]]) -> None:

@@ -101,7 +101,9 @@ class _Opened:
         pile = find(name, root=None if root is None else Path(root))
         budget.spend(pile.broken, len(pile.targets) + len(pile.broken), where=name)
         if not len(pile.targets):
-            raise InputError(f"{name} has no image left: all {len(pile.broken)} are broken or missing.")
+            raise InputError(
+                f"{name} has no image left; {len(pile.broken)} are broken or missing: {_shown(pile.broken)}."
+            )
         decided = classes.decide(pile, _in(pile, "train")) if labels is None else tuple(labels)
         targets, notes = classes.match(pile, decided, given=labels is not None)
         if pile.ignored:
@@ -185,7 +187,8 @@ class _Opened:
             where=self.where,
             split=split,
             channels=self.pile.channels,
-            skipped=(*self.pile.broken, *self.pile.ignored),
+            skipped=self.pile.broken,
+            ignored=self.pile.ignored,
             notes=(*self.notes, *classes.describe(targets, self.labels, part), *self._strangers(split)),
         )
 

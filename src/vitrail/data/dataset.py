@@ -54,7 +54,9 @@ class Dataset:
     channels: int = 3
     """Channels of the images: 3 for files, whatever the arrays have otherwise."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """What was left out while opening: a name, and why."""
+    """What was broken or missing when it was opened: a name, and why."""
+    ignored: tuple[tuple[str, str], ...] = ()
+    """What was left alone on purpose: links to elsewhere, hostile members of an archive."""
     notes: tuple[str, ...] = ()
     """Sentences about the source that a person should see, such as a class that a split lacks."""
 

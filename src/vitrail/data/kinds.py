@@ -19,9 +19,11 @@
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from vitrail.base.errors import InputError, did_you_mean
+from vitrail.data.classes import few
 from vitrail.data.index import is_index
 from vitrail.data.sources import (
     arrays,
@@ -108,10 +110,21 @@ def _folder(path: Path, root: Path | None) -> Pile:
     if pets.is_pets(path):
         return pets.open_pets(path)
     if tars := find_in_folder(path):
-        return shards.open_shards(tars, str(path), beside=path)
+        return _noted(shards.open_shards(tars, str(path), beside=path), path, [tar for tar, _ in tars])
     if tables := parquet.files_in(path):
-        return parquet.open_parquet(tables, str(path))
+        return _noted(parquet.open_parquet(tables, str(path)), path, tables)
     return folder.open_folder(path, also=root)
+
+
+def _noted(pile: Pile, path: Path, read: list[Path]) -> Pile:
+    """Say which folders were left alone because files beside them decided what this is: they may be the classes."""
+    used = {file.parent for file in read}
+    others = sorted(entry.name for entry in path.iterdir() if entry.is_dir() and entry not in used)
+    others = [name for name in others if not name.startswith(".")]
+    if not others:
+        return pile
+    note = f"{path} was opened for files such as {read[0].name}; its folders ({few(others)}) were left alone."
+    return replace(pile, notes=(*pile.notes, note))
 
 
 def _debian() -> Pile:

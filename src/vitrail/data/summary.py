@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,6 @@ Counts = Int[np.ndarray, "class"]
 def summarise(survey: Survey, findings: Findings) -> dict[str, Any]:
     """Return everything that a survey and its findings tell, as values that JSON can hold."""
     datasets = list(survey.splits.values())
-    skipped = dict.fromkeys((name, reason) for dataset in datasets for name, reason in dataset.skipped)
     return {
         "data": survey.where,
         "images": len(survey.part),
@@ -31,7 +32,8 @@ def summarise(survey: Survey, findings: Findings) -> dict[str, Any]:
         "aspect": spread(survey.widths[survey.readable] / np.maximum(survey.heights[survey.readable], 1)),
         "bytes": int(survey.bytes.sum()),
         "notes": list(dict.fromkeys(note for dataset in datasets for note in dataset.notes)),
-        "skipped": [{"name": name, "reason": reason} for name, reason in skipped],
+        "skipped": _once(dataset.skipped for dataset in datasets),
+        "ignored": _once(dataset.ignored for dataset in datasets),
         "unreadable": [_image(survey, row) | {"reason": error} for row, error in survey.errors.items()],
         "leaks": [_pair(survey, twin) for twin in findings.leaks],
         "exact": [[_image(survey, row) for row in rows] for rows in findings.exact],
@@ -60,6 +62,12 @@ def imbalance(counts: Counts) -> dict[str, float] | None:
     share = present / present.sum()
     effective = math.exp(-float((share * np.log(share)).sum()))
     return {"ratio": round(float(present.max() / present.min()), 4), "effective": round(effective, 4)}
+
+
+def _once(lists: Iterable[Sequence[tuple[str, str]]]) -> list[dict[str, str]]:
+    """List what the splits of one source have in common once."""
+    found = dict.fromkeys(chain.from_iterable(lists))
+    return [{"name": name, "reason": reason} for name, reason in found]
 
 
 def _split(survey: Survey, part: int, dataset: Dataset) -> dict[str, Any]:

@@ -75,8 +75,8 @@ def pile_of(where: str, parts: Sequence[Part], names: Sequence[str] = (), notes:
     if not sum(len(part.images) for part in parts):
         raise InputError(f"{where} has no images: its arrays are empty.")
     labels = [np.full(len(part.images), UNLABELLED) if part.labels is None else part.labels for part in parts]
-    targets = np.concatenate(labels).astype(np.int64)
-    low, high = int(targets.min()), int(targets.max())
+    ends = [int(end) for part in labels if len(part) for end in (part.min(), part.max())]
+    low, high = min(ends), max(ends)
     if low < UNLABELLED or (names and high >= len(names)) or high >= MOST_CLASSES:
         wrong = low if low < UNLABELLED else high
         raise InputError(
@@ -85,7 +85,7 @@ def pile_of(where: str, parts: Sequence[Part], names: Sequence[str] = (), notes:
     split_names = tuple(dict.fromkeys(part.split for part in parts if part.split))
     return Pile(
         pictures=ArrayPictures(where, parts),
-        targets=targets.astype(np.int32),
+        targets=np.concatenate([part.astype(np.int32) for part in labels]),
         names=tuple(map(class_name, names)) or tuple(map(str, range(high + 1))),
         fixed=bool(names),
         numeric=not names,
@@ -106,10 +106,10 @@ def open_npz(path: Path, *, called: str | None = None) -> Pile:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             wanted = _wanted(path, set(members))
-            needed = [name for _, *pair in wanted for name in pair if name]
             names_at = next((name for name in _NAMES if name in members), None)
+            needed = [name for name in (*(name for _, *pair in wanted for name in pair), names_at) if name]
             _refuse_bomb(path, sum(members[name].file_size for name in needed))
-            arrays = {name: _read(archive, members[name], path) for name in [*needed, *filter(None, [names_at])]}
+            arrays = {name: _read(archive, members[name], path) for name in needed}
     except VitrailError:
         raise
     except Exception as error:  # a damaged archive makes its reader fail in any way; none of them is a bug of ours

@@ -11,6 +11,7 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.data.sources.arrays import Part, pile_of
+from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.pile import Pile
 
 _PIXELS = 3 * 32 * 32
@@ -30,11 +31,11 @@ def is_pickled_cifar(folder: Path) -> bool:
 
 def _files(folder: Path) -> tuple[list[Path], int]:
     """Return the files and how many labels a record of theirs has."""
-    ten = sorted(path for path in folder.glob("*.bin") if _TEN.fullmatch(path.name))
+    ten = sorted(path for path in folder.glob("*.bin") if _TEN.fullmatch(path.name) and is_file_in(folder, path))
     if ten:
         return ten, 1
-    hundred = [folder / name for name in _HUNDRED if (folder / name).is_file()]
-    return (hundred, 2) if (folder / "train.bin").is_file() else ([], 2)
+    hundred = [folder / name for name in _HUNDRED if is_file_in(folder, folder / name)]
+    return (hundred if hundred and hundred[0].name == "train.bin" else []), 2
 
 
 def open_cifar(folder: Path) -> Pile:
@@ -53,5 +54,5 @@ def open_cifar(folder: Path) -> Pile:
         parts.append(Part(path.name, split, images, np.array(records[:, labels - 1])))
     parts.sort(key=lambda part: part.split != "train")
     listed = folder / ("batches.meta.txt" if labels == 1 else "fine_label_names.txt")
-    names = listed.read_text(errors="replace").split() if listed.is_file() else []
+    names = listed.read_text(errors="replace").split() if is_file_in(folder, listed) else []
     return pile_of(str(folder), parts, names)

@@ -4,6 +4,7 @@
 reader in manifest.py, line by line.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,8 +63,8 @@ def problem_with(name: str) -> str | None:
     """Say why a path of a manifest is not read, or nothing."""
     if not name:
         return "the row has no path"
-    if "\0" in name:
-        return "the path has a zero byte"
+    if re.search("[\0\ud800-\udfff]", name):
+        return "the path has a zero byte, or something that is no character"
     if name.startswith("/") or ".." in name.split("/"):
         return "the path leads out of the folder of the manifest; give a root folder above it"
     return None

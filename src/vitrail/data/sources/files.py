@@ -78,6 +78,11 @@ def is_inside(real: bytes, allowed: tuple[bytes, ...]) -> bool:
     return any(real == folder or real.startswith(folder.rstrip(b"/") + b"/") for folder in allowed)
 
 
+def is_file_in(folder: Path, path: Path) -> bool:
+    """Tell whether a plain file is there and really lies in a folder, or deeper; a link to elsewhere does not."""
+    return path.is_file() and path.resolve().is_relative_to(folder.resolve())
+
+
 def real_folders(*folders: Path | None) -> tuple[bytes, ...]:
     """Return the real paths of folders that may be read."""
     return tuple(os.fsencode(os.path.realpath(folder)) for folder in folders if folder is not None)

@@ -10,7 +10,7 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.data.index import names_of
-from vitrail.data.sources.files import Files, real_folders
+from vitrail.data.sources.files import Files, is_file_in, real_folders
 from vitrail.data.sources.matlab import read_matlab
 from vitrail.data.sources.pile import NO_SPLIT, Pile
 from vitrail.data.sources.present import missing_files
@@ -21,7 +21,8 @@ _SPLITS = {"train": "trnid", "val": "valid", "test": "tstid"}
 
 def is_flowers(folder: Path) -> bool:
     """Tell whether a folder has the three parts of the data set."""
-    return (folder / "imagelabels.mat").is_file() and (folder / "setid.mat").is_file() and (folder / "jpg").is_dir()
+    lists = (folder / "imagelabels.mat", folder / "setid.mat")
+    return (folder / "jpg").is_dir() and all(is_file_in(folder, path) for path in lists)
 
 
 def open_flowers(folder: Path) -> Pile:

@@ -54,8 +54,12 @@ class _Walk:
     def _is_wanted(self, entry: os.DirEntry[str]) -> bool:
         """Tell whether an entry is part of the tree; a link that is not is noted."""
         if entry.is_symlink():
-            if not is_inside(os.fsencode(os.path.realpath(entry.path)), self.allowed):
+            real = os.fsencode(os.path.realpath(entry.path))
+            if not is_inside(real, self.allowed):
                 self.ignored.append((entry.path, _OUTSIDE))
+                return False
+            if is_inside(os.fsencode(os.path.realpath(os.path.dirname(entry.path))), (real,)):  # noqa: PTH120
+                self.ignored.append((entry.path, "a link to a folder that it lies in"))
                 return False
             try:
                 entry.stat()

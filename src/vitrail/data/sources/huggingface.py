@@ -17,6 +17,7 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.base.extras import require
+from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.pile import Pile, split_of
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
 
@@ -26,7 +27,7 @@ _MOST_BYTES = 16 << 20
 
 def is_saved(folder: Path) -> bool:
     """Tell whether `save_to_disk` wrote a folder."""
-    return (folder / "dataset_dict.json").is_file() or (folder / "state.json").is_file()
+    return any(is_file_in(folder, folder / name) for name in ("dataset_dict.json", "state.json"))
 
 
 class ArrowPictures:
@@ -68,11 +69,11 @@ def open_saved(folder: Path) -> Pile:
     labels, files, columns = Labels(str(folder)), [], []
     listed, lengths = None, []
     for split, place in _places(folder):
-        for path in _arrow_files(place):
+        for path in _arrow_files(place, folder):
             table = _table(path)
             image, label = find_columns(table.schema, arrow, str(path))
             labels.add(None if label is None else table.column(label), len(table), arrow)
-            listed = listed or _classes(place, label) or listed_classes(table.schema.metadata, label)
+            listed = listed or _classes(place, folder, label) or listed_classes(table.schema.metadata, label)
             files.append(path)
             columns.append(image)
             lengths.append((split, len(table)))
@@ -84,17 +85,17 @@ def open_saved(folder: Path) -> Pile:
 
 def _places(folder: Path) -> list[tuple[str | None, Path]]:
     """Return the splits and their folders."""
-    if not (folder / "dataset_dict.json").is_file():
+    if not is_file_in(folder, folder / "dataset_dict.json"):
         return [(None, folder)]
-    splits = _json(folder / "dataset_dict.json").get("splits")
+    splits = _json(folder / "dataset_dict.json", folder).get("splits")
     if not isinstance(splits, list) or not splits or not all(_is_plain(name) for name in splits):
         raise InputError(f"{folder / 'dataset_dict.json'} does not list splits by name; save the data set again.")
     return [(split_of(name) or name, folder / name) for name in splits]
 
 
-def _arrow_files(place: Path) -> list[Path]:
-    """Return the arrow files that a split names, all of them inside its folder."""
-    state = _json(place / "state.json")
+def _arrow_files(place: Path, folder: Path) -> list[Path]:
+    """Return the arrow files that a split names, all of them inside the folder that was given."""
+    state = _json(place / "state.json", folder)
     if state.get("_indices_data_files") or state.get("_indices_files"):
         raise InputError(
             f"{place} keeps a selection of rows apart from them; call flatten_indices() and save it again."
@@ -106,7 +107,7 @@ def _arrow_files(place: Path) -> list[Path]:
         raise InputError(f"{place / 'state.json'} does not name arrow files in this folder; save the data set again.")
     paths = [place / name for name in names]
     for path in paths:
-        if not path.is_file() or not path.resolve().is_relative_to(place.parent.resolve()):
+        if not is_file_in(folder, path):
             raise InputError(f"{path}, which {place / 'state.json'} names, is not there.")
     return paths
 
@@ -116,7 +117,9 @@ def _is_plain(name: Any) -> bool:
     return isinstance(name, str) and name not in ("", ".", "..") and os.path.basename(name) == name  # noqa: PTH119
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path, folder: Path) -> dict[str, Any]:
+    if not is_file_in(folder, path):
+        raise InputError(f"{path} is not there, or leads out of {folder}; save the data set again.")
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise InputError(f"{path} has more than {_MOST_BYTES} bytes; save the data set again.")
@@ -126,12 +129,12 @@ def _json(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _classes(place: Path, label: str | None) -> tuple[str, ...] | None:
+def _classes(place: Path, folder: Path, label: str | None) -> tuple[str, ...] | None:
     """Return the class names in dataset_info.json."""
     path = place / "dataset_info.json"
-    if not path.is_file():
+    if not is_file_in(folder, path):
         return None
-    return listed_classes({b"huggingface": json.dumps({"info": _json(path)}).encode()}, label)
+    return listed_classes({b"huggingface": json.dumps({"info": _json(path, folder)}).encode()}, label)
 
 
 def _table(path: Path) -> Any:

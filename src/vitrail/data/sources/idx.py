@@ -14,6 +14,7 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.data.sources.arrays import Part, pile_of
+from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.pile import Pile
 
 DEBIAN = Path("/usr/share/datasets/fashion-mnist")
@@ -29,7 +30,7 @@ def files_in(folder: Path) -> dict[tuple[str, str, str], Path]:
     """Find idx files: (what stands in front, split, images or labels) -> path."""
     found: dict[tuple[str, str, str], Path] = {}
     for path in sorted(folder.iterdir()):
-        if (match := _FILE.fullmatch(path.name)) and path.is_file():
+        if (match := _FILE.fullmatch(path.name)) and is_file_in(folder, path):
             split = "train" if match[2].lower() == "train" else "test"
             found.setdefault((match[1], split, match[3].lower()), path)
     return found
@@ -42,11 +43,12 @@ def is_idx(path: Path) -> bool:
 
 def open_idx(where: Path) -> Pile:
     """Read the idx files of a folder, or those that belong together with one file."""
-    folder = where if where.is_dir() else where.parent
+    named = where if where.is_dir() else where.resolve()  # a link to one of the files stands for that file
+    folder = where if where.is_dir() else named.parent
     files = files_in(folder)
     fronts = sorted({front for front, _, _ in files})
     if not where.is_dir():
-        match = _FILE.fullmatch(where.name)
+        match = _FILE.fullmatch(named.name)
         fronts = [match[1]] if match else []
     if len(fronts) != 1:
         shown = [path.name for (_, split, what), path in files.items() if split == "train" and what == "images"]

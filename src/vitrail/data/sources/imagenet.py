@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import Path
 
 from vitrail.base.errors import InputError
+from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.matlab import read_matlab
 
 _MAPS = ("val_labels.txt", "val_labels.csv", "val_map.txt", "LOC_val_solution.csv")
@@ -36,7 +37,7 @@ def validation_labels(root: Path, folder: Path, names: list[str]) -> list[str] |
         return None
     places = [root, folder, *sorted(root.glob("ILSVRC2012_devkit*/data"))]
     wanted = (*_MAPS, *_LISTS, _TRUTH, _META, *_ORDERS)
-    found = {name: place / name for place in reversed(places) for name in wanted if _is_there(place / name, root)}
+    found = {name: place / name for place in reversed(places) for name in wanted if is_file_in(root, place / name)}
     if path := _first(found, _MAPS):
         return _mapped(path, names)
     if path := _first(found, _LISTS):
@@ -44,11 +45,6 @@ def validation_labels(root: Path, folder: Path, names: list[str]) -> list[str] |
     if path := found.get(_TRUTH):
         return _ground_truth(path, found, names)
     return None
-
-
-def _is_there(path: Path, root: Path) -> bool:
-    """Tell whether a file of labels is there, inside the root."""
-    return path.is_file() and path.resolve().is_relative_to(root.resolve())
 
 
 def _first(found: dict[str, Path], names: tuple[str, ...]) -> Path | None:

@@ -1,7 +1,8 @@
 """CSV, TSV and JSON-lines files of path, label and split.
 
 The first line names the columns: path (or file, filename, image), label (class, target), split (subset); others are
-not read. Paths are relative to the file's folder, or to `root`, and must stay inside it.
+not read. Labels that are all whole numbers are indices of classes, but names in a column `class_name`. Paths are
+relative to the file's folder, or to `root`, and must stay inside it.
 """
 
 import csv
@@ -19,13 +20,15 @@ from vitrail.data.budget import Skipped
 from vitrail.data.index import NamesBuilder
 from vitrail.data.sources import columns
 from vitrail.data.sources.files import Files, real_folders
-from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, sort_classes, split_of
+from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, is_number, sort_classes, split_of
 from vitrail.data.sources.present import missing_files
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson")
+_JSON = (".jsonl", ".ndjson")
+SUFFIXES = (".csv", ".tsv", *_JSON)
+_MOST_SPLITS = 100
 _COLUMNS = {
     "path": ("path", "file", "filename", "image", "file_name", "filepath", "image_path"),
-    "label": ("label", "class", "target"),
+    "label": ("label", "class", "target", "class_name"),
     "split": ("split", "subset"),
 }
 
@@ -39,20 +42,19 @@ def open_manifest(path: Path, *, root: Path | None = None) -> Pile:
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder} for the paths of {path} to begin at.")
     prefixes = tuple(os.fsencode(os.path.join(at, "")) for at in _spellings(folder))  # noqa: PTH118
-    found = None if path.suffix.lower() in (".jsonl", ".ndjson") else columns.read_plain(path, _places, prefixes)
+    is_json = path.suffix.lower() in _JSON
+    found = None if is_json else columns.read_plain(path, _places, prefixes)
     if found is None:
-        found = _read_rows(
-            path, folder, _json_rows(path) if path.suffix.lower() in (".jsonl", ".ndjson") else _csv_rows(path)
-        )
+        found = _read_rows(path, folder, _json_rows(path) if is_json else _csv_rows(path))
     if not len(found.paths) and not found.broken:
-        raise InputError(f"{path} lists no images; it has a header and nothing below.")
+        raise InputError(f"{path} lists no images.")
     kept, missing = missing_files(folder, found.paths)
     broken = [*found.broken, *missing]
     paths, labels, parts = found.paths, found.labels, found.splits
     if missing:
         paths, labels, parts = paths.take(kept), labels[kept], parts[kept]
-    names, targets, numeric = sort_classes(found.label_words, labels, str(path))
-    split_names, splits = _canonical(found.split_words, parts)
+    names, targets, numeric = sort_classes(found.label_words, labels, str(path), numbers=not _are_names(path))
+    split_names, splits = _canonical(path, found.split_words, parts)
     return Pile(
         pictures=Files(folder, paths, real_folders(folder)),
         targets=targets,
@@ -65,19 +67,22 @@ def open_manifest(path: Path, *, root: Path | None = None) -> Pile:
     )
 
 
-def write_manifest(path: Path, rows: Iterable[tuple[Path, str | None, str | None]]) -> None:
+def write_manifest(path: Path, rows: Iterable[tuple[Path, str | None, str | None]], *, numbers: bool = True) -> None:
     """Write a CSV of image files, labels and splits that `open` reads again.
 
     Paths are relative to the folder of the manifest when all of them lie inside it, and absolute otherwise: then
-    `open` needs a `root` above them.
+    `open` needs a `root` above them. Labels that are all whole numbers are indices of classes if `numbers`, and names
+    otherwise.
     """
     listed = [(Path(os.path.abspath(file)), label or "", split or "") for file, label, split in rows]  # noqa: PTH100
     folder = Path(os.path.abspath(path.parent))  # noqa: PTH100
     inside = all(file.is_relative_to(folder) for file, _, _ in listed)
     with atomic_write(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(_COLUMNS)
+        odd = any("\r" in f"{image}{label}{split}" for image, label, split in listed)  # which csv takes for plain
+        writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL)
+        names = not numbers and all(is_number(label) for _, label, _ in listed if label)
+        writer.writerow(["path", "class_name" if names else "label", "split"])
         for image, label, split in listed:
             writer.writerow([(image.relative_to(folder) if inside else image).as_posix(), label, split])
         text.detach()
@@ -91,6 +96,8 @@ def _spellings(folder: Path) -> dict[str, None]:
 def _places(path: Path, header: list[str]) -> dict[str, int]:
     """Find the columns by their names."""
     given = [name.strip().lower() for name in header]
+    if twice := [name for names in _COLUMNS.values() for name in names if given.count(name) > 1]:
+        raise InputError(f"{path} has {given.count(twice[0])} columns called {twice[0]}; rename all but one of them.")
     places = {what: given.index(name) for what, names in _COLUMNS.items() for name in reversed(names) if name in given}
     if "path" not in places:
         raise InputError(
@@ -98,6 +105,16 @@ def _places(path: Path, header: list[str]) -> dict[str, int]:
             f"{', '.join(header) or 'nothing'}."
         )
     return places
+
+
+def _are_names(path: Path) -> bool:
+    """Tell whether the labels of a CSV are in a column of names, which are names even where they are numbers."""
+    if path.suffix.lower() in _JSON:
+        return False
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        header = next(csv.reader(file, delimiter=columns.delimiter(path)))
+    at = _places(path, header).get("label")
+    return at is not None and header[at].strip().lower() == "class_name"
 
 
 def _csv_rows(path: Path) -> Iterator[Row]:
@@ -130,13 +147,13 @@ def _json_rows(path: Path) -> Iterator[Row]:
                 places = _places(path, list(row))
                 values = list(row.values())
                 cells = {what: values[at] for what, at in places.items() if values[at] is not None}
-                if odd := [what for what, cell in cells.items() if not isinstance(cell, str | int)]:
-                    raise InputError(f"line {number} of {path} has a {odd[0]} that is neither text nor a number.")
-                yield number, str(cells["path"]), str(cells.get("label", "")), str(cells.get("split", ""))
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise InputError(f"line {number} of {path} is no JSON: {error}.") from None
+                if odd := [what for what, cell in cells.items() if type(cell) not in (str, int)]:
+                    raise InputError(f"line {number} of {path} has a {odd[0]} that is neither text nor a whole number.")
+                yield number, str(cells.get("path", "")), str(cells.get("label", "")), str(cells.get("split", ""))
         except UnicodeDecodeError as error:
             raise columns.not_utf8(path, error) from None
+        except (ValueError, RecursionError) as error:  # a number of 5000 digits is the first of these
+            raise InputError(f"line {number} of {path} is no JSON: {error}.") from None
 
 
 def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns:
@@ -150,7 +167,7 @@ def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns
         if problem := columns.problem_with(inner):
             broken.append((name or f"line {number}", problem))
             continue
-        paths.add(os.fsencode(inner))
+        paths.add(inner.encode())
         labels.add(label.strip())
         splits.add(split.strip())
     return columns.Columns(
@@ -163,12 +180,17 @@ def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns
     )
 
 
-def _canonical(words: tuple[str, ...], codes: np.ndarray) -> tuple[tuple[str, ...], np.ndarray | None]:
+def _canonical(path: Path, words: tuple[str, ...], codes: np.ndarray) -> tuple[tuple[str, ...], np.ndarray | None]:
     """Give splits their usual names; None when no row names one."""
     if not words:
         return (), None
     named = [split_of(word) or word for word in words]
     names = tuple(dict.fromkeys(named))
+    if len(names) > _MOST_SPLITS:
+        raise InputError(
+            f"{path} names {len(names)} splits, such as {', '.join(names[:3])}; at most {_MOST_SPLITS} are read, and "
+            "the column is probably another one."
+        )
     table = np.array([*(names.index(name) for name in named), NO_SPLIT], np.int8)
     return names, table[codes]
 

@@ -8,12 +8,14 @@ form.
 import os
 from collections import OrderedDict
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from vitrail.base.errors import ImageError, InputError
 from vitrail.base.extras import require
+from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.patterns import split_in
 from vitrail.data.sources.pile import Pile
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
@@ -24,29 +26,31 @@ _PURPOSE = "reading parquet files"
 
 def files_in(folder: Path) -> list[Path]:
     """Return the parquet files of a folder, or of its `data` folder."""
-    root = folder.resolve()
     for place in (folder, folder / "data"):
-        if place.is_dir() and place.resolve().is_relative_to(root):
-            found = sorted(path for path in place.glob("*.parquet") if path.resolve().is_relative_to(root))
-            if found:
-                return found
+        if found := sorted(path for path in place.glob("*.parquet") if is_file_in(folder, path)):
+            return found
     return []
+
+
+class _Reading:
+    """What one process has open; arrow's reader is for one thread at a time, so whoever reads holds the lock."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.lock = Lock()
+        self.files: dict[int, Any] = {}
+        self.groups: OrderedDict[int, Any] = OrderedDict()
 
 
 class ParquetPictures:
     """Images in the rows of parquet files."""
 
-    def __init__(self, files: tuple[Path, ...], columns: tuple[str, ...], groups: np.ndarray) -> None:
+    def __init__(self, files: tuple[Path, ...], columns: tuple[str, ...], groups: np.ndarray, length: int) -> None:
         self.files, self.columns = files, columns
         self.groups = groups
         """For each row group: its first row among all, its file, its number in it."""
-        self.length = 0
-        self._forget()
-
-    def _forget(self) -> None:
-        self._process = os.getpid()
-        self._open: dict[int, Any] = {}
-        self._read: OrderedDict[int, Any] = OrderedDict()
+        self.length = length
+        self._reading = _Reading()
 
     def __len__(self) -> int:
         """Count the images."""
@@ -65,29 +69,32 @@ class ParquetPictures:
 
     def read(self, row: int) -> bytes:
         """Read one image, from a row group that is at hand or is read now."""
-        if self._process != os.getpid():
-            self._forget()
+        reading = self._reading
+        if reading.process != os.getpid():
+            reading = self._reading = _Reading()
         group, at = self._place(row)
-        if group not in self._read:
-            while len(self._read) >= _GROUPS_KEPT:
-                self._read.popitem(last=False)
-            self._read[group] = self._column(*map(int, self.groups[group, 1:]))
-        self._read.move_to_end(group)
-        return image_bytes(self._read[group][at])
+        with reading.lock:
+            if group not in reading.groups:
+                while len(reading.groups) >= _GROUPS_KEPT:
+                    reading.groups.popitem(last=False)
+                reading.groups[group] = self._column(reading, *map(int, self.groups[group, 1:]))
+            reading.groups.move_to_end(group)
+            cell = reading.groups[group][at]
+        return image_bytes(cell)
 
-    def _column(self, file: int, group: int) -> Any:
+    def _column(self, reading: _Reading, file: int, group: int) -> Any:
         parquet = require("pyarrow.parquet", extra="parquet", purpose=_PURPOSE)
         try:
-            if file not in self._open:
-                self._open[file] = parquet.ParquetFile(self.files[file])
-            table = self._open[file].read_row_group(group, columns=[self.columns[file]], use_threads=False)
+            if file not in reading.files:
+                reading.files[file] = parquet.ParquetFile(self.files[file])
+            table = reading.files[file].read_row_group(group, columns=[self.columns[file]], use_threads=False)
         except Exception as error:  # arrow has many kinds, and a damaged file can raise any
             raise ImageError(f"its row group cannot be read ({error}).") from None
         return table.column(self.columns[file])
 
-    def __getstate__(self) -> dict[str, object]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Leave open files behind: another process opens its own."""
-        return self.__dict__ | {"_process": -1, "_open": {}, "_read": OrderedDict()}
+        return ParquetPictures, (self.files, self.columns, self.groups, self.length)
 
 
 def open_parquet(files: list[Path], where: str) -> Pile:
@@ -115,6 +122,5 @@ def open_parquet(files: list[Path], where: str) -> Pile:
         columns.append(image)
         lengths.append((split_in(path), rows))
         total += rows
-    pictures = ParquetPictures(tuple(files), tuple(columns), np.array(groups, np.int64).reshape(-1, 3))
-    pictures.length = total
+    pictures = ParquetPictures(tuple(files), tuple(columns), np.array(groups, np.int64).reshape(-1, 3), total)
     return labels.pile(pictures, listed, lengths)

@@ -1,16 +1,16 @@
 """Which tar files a pattern or a folder means, and to which split each belongs."""
 
 import re
-from collections.abc import Iterator
 from glob import has_magic
 from itertools import product
 from pathlib import Path
 
 from vitrail.base.errors import InputError
+from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.pile import split_of
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
-_RANGE = re.compile(r"(\d+)\.\.(\d+)")
+_RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
 _MOST_SHARDS = 1_000_000
 
 
@@ -34,7 +34,7 @@ def expand(pattern: str) -> list[str]:
 def _choices(inside: str) -> list[str]:
     if found := _RANGE.fullmatch(inside):
         first, last = found.groups()
-        if not int(first) <= int(last) < int(first) + _MOST_SHARDS:
+        if max(len(first), len(last)) > 18 or not int(first) <= int(last) < int(first) + _MOST_SHARDS:
             raise InputError(f"{{{inside}}} does not count upwards, or for more than {_MOST_SHARDS} steps.")
         return [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
     return inside.split(",")
@@ -64,16 +64,13 @@ def find_pattern(pattern: str) -> list[tuple[Path, str | None]]:
 
 def find_in_folder(folder: Path) -> list[tuple[Path, str | None]]:
     """Return the tar files of a folder, or of the split folders in it."""
-    root = folder.resolve()
-    tars = sorted(path for path in _tars(folder) if path.resolve().is_relative_to(root))
-    for inner in sorted(folder.iterdir()):
-        if inner.is_dir() and split_of(inner.name) and inner.resolve().is_relative_to(root):
-            tars += sorted(path for path in _tars(inner) if path.resolve().is_relative_to(root))
-    return [(path, split_in(path)) for path in tars]
+    inner = sorted(path for path in folder.iterdir() if split_of(path.name) and path.is_dir())
+    return [(path, split_in(path)) for place in (folder, *inner) for path in _tars(place, folder)]
 
 
-def _tars(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.iterdir() if path.suffix.lower() == ".tar" and not path.name.startswith("."))
+def _tars(place: Path, folder: Path) -> list[Path]:
+    named = (path for path in place.iterdir() if path.suffix.lower() == ".tar" and not path.name.startswith("."))
+    return sorted(path for path in named if is_file_in(folder, path))
 
 
 def split_in(path: Path) -> str | None:

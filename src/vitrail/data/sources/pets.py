@@ -10,7 +10,7 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.data.index import NamesBuilder
-from vitrail.data.sources.files import Files, real_folders
+from vitrail.data.sources.files import Files, is_file_in, real_folders
 from vitrail.data.sources.pile import Pile
 from vitrail.data.sources.present import missing_files
 
@@ -20,7 +20,8 @@ _MOST_BYTES = 64 << 20
 
 def is_pets(folder: Path) -> bool:
     """Tell whether a folder has the images and the lists."""
-    return (folder / "images").is_dir() and all((folder / "annotations" / name).is_file() for name in _LISTS.values())
+    lists = [folder / "annotations" / name for name in _LISTS.values()]
+    return (folder / "images").is_dir() and all(is_file_in(folder, path) for path in lists)
 
 
 def open_pets(folder: Path) -> Pile:
@@ -35,7 +36,7 @@ def open_pets(folder: Path) -> Pile:
             if not line.strip() or line.startswith("#"):
                 continue
             image, number = [*line.split(), "", ""][:2]
-            if not (number.isascii() and number.isdigit() and 0 < int(number) < 10_000) or "/" in image:
+            if not (number.isascii() and number.isdigit() and len(number) < 5 and int(number) > 0) or "/" in image:
                 raise InputError(f"line {at} of {path} is no `NAME NUMBER ...`: {line[:60]!r}.")
             breed = image.rpartition("_")[0] or image
             if classes.setdefault(int(number), breed) != breed:

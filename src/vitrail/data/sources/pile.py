@@ -66,8 +66,8 @@ def is_image(name: str) -> bool:
 
 
 def class_name(name: str) -> str:
-    """Return a class name in one spelling: composed characters, no space around it."""
-    return unicodedata.normalize("NFC", name).strip()
+    """Return a class name in one spelling: composed characters, no space around it, nothing that is no text."""
+    return unicodedata.normalize("NFC", name.encode(errors="backslashreplace").decode()).strip()
 
 
 class Codebook:

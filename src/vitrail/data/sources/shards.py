@@ -12,6 +12,7 @@ import json
 import os
 from array import array
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from vitrail.base.errors import ImageError, InputError
 from vitrail.data.budget import Skipped
 from vitrail.data.index import Names, NamesBuilder
-from vitrail.data.sources.files import MOST_BYTES
+from vitrail.data.sources.files import MOST_BYTES, is_file_in
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Codes, Pile, class_name, is_image, is_number, sort_classes
 from vitrail.data.sources.tar import DamagedError, Member, members
 
@@ -28,6 +29,18 @@ _MOST_LABEL = {"cls": 64, "txt": 4096, "json": 1 << 20}
 _PICKLES = frozenset({"pkl", "pickle", "pyd", "pth", "pt"})
 _MOST_OPEN = 64
 _MOST_LIST = 64 << 20
+
+
+class _Handle:
+    """An open file that is closed when nobody uses it any more, in whichever thread that is."""
+
+    def __init__(self, path: Path) -> None:
+        self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        """Close it, if it could be opened."""
+        if "number" in self.__dict__:
+            os.close(self.number)
 
 
 class ShardPictures:
@@ -42,8 +55,7 @@ class ShardPictures:
         sizes: Codes,
     ) -> None:
         self.shards, self.names, self.shard, self.offsets, self.sizes = shards, names, shard, offsets, sizes
-        self._handles: dict[int, int] = {}
-        self._process = os.getpid()
+        self._handle = lru_cache(_MOST_OPEN)(_Handle)
 
     def __len__(self) -> int:
         """Count the images."""
@@ -56,30 +68,15 @@ class ShardPictures:
     def read(self, row: int) -> bytes:
         """Read one member."""
         size = int(self.sizes[row])
-        found = os.pread(self._handle(int(self.shard[row])), size, int(self.offsets[row]))
+        handle = self._handle(self.shards[self.shard[row]])  # held while it is read, whatever other threads open
+        found = os.pread(handle.number, size, int(self.offsets[row]))
         if len(found) < size:
             raise ImageError(f"the shard has become shorter: {len(found)} of {size} bytes are there.")
         return found
 
-    def _handle(self, shard: int) -> int:
-        """Open a shard once in each process, and not too many at a time."""
-        if self._process != os.getpid():
-            self._handles, self._process = {}, os.getpid()
-        if shard not in self._handles:
-            while len(self._handles) >= _MOST_OPEN:
-                os.close(self._handles.pop(next(iter(self._handles))))
-            self._handles[shard] = os.open(self.shards[shard], os.O_RDONLY | os.O_CLOEXEC)
-        return self._handles[shard]
-
-    def __getstate__(self) -> dict[str, object]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Leave the open files behind: another process opens its own."""
-        return self.__dict__ | {"_handles": {}, "_process": -1}
-
-    def __del__(self) -> None:
-        """Close what this process opened."""
-        if self.__dict__.get("_process") == os.getpid():
-            for handle in self._handles.values():
-                os.close(handle)
+        return ShardPictures, (self.shards, self.names, self.shard, self.offsets, self.sizes)
 
 
 @dataclass
@@ -233,7 +230,7 @@ def _label(handle: int, member: Member, suffix: str) -> str:
 def _class_list(folder: Path) -> tuple[str, ...] | None:
     """Read the class names that lie beside the shards."""
     for path in (folder / "labels.txt", folder / "classes.txt"):
-        if path.is_file() and path.resolve().is_relative_to(folder.resolve()) and path.stat().st_size <= _MOST_LIST:
+        if is_file_in(folder, path) and path.stat().st_size <= _MOST_LIST:
             lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
             return tuple(class_name(line) for line in lines if line.strip())
     return None

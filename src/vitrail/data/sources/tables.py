@@ -19,18 +19,29 @@ def find_columns(schema: Any, arrow: Any, what: str) -> tuple[str, str | None]:
     """Find the column of images ({bytes, path} or binary) and the one of labels (whole numbers or text)."""
     types = arrow.types
     images = [field.name for field in schema if _is_image(field.type, types)]
-    labels = [
-        field.name
-        for field in schema
-        if types.is_integer(field.type) or types.is_string(field.type) or types.is_large_string(field.type)
-    ]
     image = next((name for name in _IMAGES if name in images), images[0] if len(images) == 1 else None)
     if image is None:
         raise InputError(
             f"{what} has the columns {', '.join(schema.names)}, but one of images is needed: binary, or with bytes and "
             f"path inside, called {' or '.join(_IMAGES[:2])}."
         )
-    return image, next((name for name in _LABELS if name in labels), None)
+    label = next((name for name in _LABELS if name in schema.names and name != image), None)
+    for name in (image, label):
+        if schema.names.count(name) > 1:
+            raise InputError(
+                f"{what} has {schema.names.count(name)} columns called {name}; rename all but one of them."
+            )
+    if label is not None and not _is_label(schema.field(label).type, types):
+        raise InputError(
+            f"the column {label} of {what} holds {schema.field(label).type}, but labels are whole numbers or text."
+        )
+    return image, label
+
+
+def _is_label(kind: Any, types: Any) -> bool:
+    if types.is_dictionary(kind):
+        return _is_label(kind.value_type, types)
+    return bool(types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind))
 
 
 def _is_image(kind: Any, types: Any) -> bool:
@@ -72,7 +83,10 @@ class Labels:
         """Append the labels of one file; None stands for a file without."""
         if column is None:
             self.parts.append(np.full(length, UNLABELLED, np.int64))
-        elif arrow.types.is_integer(column.type):
+            return
+        if arrow.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if arrow.types.is_integer(column.type):
             self.parts.append(np.asarray(column.cast("int64").fill_null(UNLABELLED).to_numpy(), np.int64))
         else:
             self.are_words = True
@@ -96,7 +110,7 @@ class Labels:
             names, targets, numeric = sort_classes(tuple(self.book.codes), targets.astype(np.int32), self.what)
         else:
             low, high = int(targets.min()), int(targets.max())
-            names = listed or sort_classes([str(low), str(high)] if high >= 0 else [], np.empty(0, int), self.what)[0]
+            names = listed or sort_classes([str(high)] if high >= 0 else [], np.empty(0, int), self.what)[0]
             if low < UNLABELLED or high >= len(names):
                 wrong = low if low < UNLABELLED else high
                 raise InputError(f"{self.what} has the label {wrong}, but {len(names)} classes, from 0.")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 BLOCK = 512
 _MOST_LONG_NAME = 1 << 16
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")  # gzip, bzip2, xz, zstd
 _PLAIN = (b"0", b"\0", b"7")
 _KINDS = {
     b"1": "a hard link",
@@ -41,6 +42,8 @@ class DamagedError(Exception):
 def members(handle: int) -> Iterator[Member]:
     """Walk over the members of an open tar file; raise `DamagedError` where it cannot be read on."""
     total = os.fstat(handle).st_size
+    if os.pread(handle, 6, 0).startswith(_PACKED):
+        raise DamagedError("it is compressed, and cannot be read in place; unpack it to a plain .tar")
     at = 0
     long_name: bytes | None = None
     long_size: int | None = None
@@ -77,6 +80,7 @@ def members(handle: int) -> Iterator[Member]:
                 raise DamagedError(f"it is cut off inside {_shown(name)}: {total - start} of {size} bytes are there")
             yield Member(_shown(name), start, size, None if kind in _PLAIN else _KINDS.get(kind, "of an unknown kind"))
         at = start + (0 if kind in (b"1", b"2", b"3", b"4", b"5", b"6") else size + -size % BLOCK)
+    raise DamagedError(f"it is cut off after {total} bytes: the zeros that end a tar file are missing")
 
 
 def _after_map(handle: int, at: int) -> int:
