@@ -10,6 +10,7 @@ PUBLIC = [
     "BackboneConfig",
     "CheckpointError",
     "ConfigError",
+    "ImageError",
     "InputError",
     "Preprocessing",
     "ResNet",

@@ -2,10 +2,15 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import vitrail
 from tests.train.making import CLASSES, made_dataset
@@ -158,3 +163,40 @@ def test_data_that_cannot_be_learned_from_is_one_sentence(tmp_path: Path, capsys
     np.savez(gap, x_train=images, y_train=targets, x_test=images, y_test=targets, class_names=np.array(CLASSES))
     assert "has no image of bright" in _said(["train", str(gap), "--out", str(tmp_path / "b")], capsys)
     assert "nowhere" in _said(["train", str(tmp_path / "nowhere"), "--out", str(tmp_path / "c")], capsys)
+
+
+def test_a_broken_image_ends_the_run_with_its_name_unless_it_may_be_skipped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "photos"
+    for index, image in enumerate(made_dataset(24).pictures.images):  # type: ignore[attr-defined]
+        path = folder / CLASSES[index % 3] / f"{index}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(path)
+    broken = folder / CLASSES[0] / "3.png"
+    broken.write_bytes(broken.read_bytes()[:60])
+    words = ["train", str(folder), *QUICK, "--epochs", "3", "--val-fraction", "0.25", "--set", "batch=6"]
+    words = [word for word in words if word not in ("--steps", "6", "--batch")]
+    assert "3.png" in _said([*words, "--out", str(tmp_path / "a")], capsys)
+    assert main([*words, "--skip-broken", "10%", "--out", str(tmp_path / "b")]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_and_the_same_command_goes_on(number: int, code: int, data: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "vitrail", "train", str(data), "--steps", "400", "--batch", "6", "--threads", "1"]
+    words += ["--device", "cpu", "--checkpoint-every", "1000"]
+    straight, stopped = tmp_path / "straight", tmp_path / "stopped"
+    subprocess.run([*words, "--out", str(straight)], check=True, capture_output=True)
+    process = subprocess.Popen([*words, "--out", str(stopped)], stderr=subprocess.PIPE, text=True)
+    while len(read_rows(stopped / "metrics.jsonl")) < 3 and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    assert "the same command goes on from there" in said
+    assert not (stopped / "model.safetensors").exists()
+    subprocess.run([*words, "--out", str(stopped)], check=True, capture_output=True)
+    assert (stopped / "metrics.jsonl").read_bytes() == (straight / "metrics.jsonl").read_bytes()
+    ours, theirs = (vitrail.load(run / "model.safetensors").state_dict() for run in (straight, stopped))
+    assert all(ours[name].equal(theirs[name]) for name in ours)

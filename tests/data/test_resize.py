@@ -109,3 +109,11 @@ def test_one_pixel_and_long_rows_are_resized(interpolation, antialias) -> None:
     for image in (row, row.transpose(1, 2)):
         assert resize(image, (24, 24), interpolation, antialias).shape == (3, 24, 24)
     assert resize(row, (1, 1), interpolation, antialias).shape == (3, 1, 1)
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+def test_many_channels_in_a_single_column_are_each_resized_by_themselves(antialias: bool) -> None:
+    pixels = torch.randint(0, 256, (13, 9, 5), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    together = resize(pixels, (4, 1), "bilinear", antialias)
+    alone = torch.cat([resize(channel[None], (4, 1), "bilinear", antialias) for channel in pixels])
+    assert (together.int() - alone.int()).abs().max() <= 1

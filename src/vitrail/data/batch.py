@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,11 +14,13 @@ from vitrail.base.shapes import PixelBatch, Pixels
 from vitrail.data.augment import Augmentation, augment_all
 from vitrail.data.dataset import Dataset
 from vitrail.data.decode import to_channels
+from vitrail.data.geometry import rows_needed
 from vitrail.data.mixing import Shares, Targets, mix
 from vitrail.data.permutation import Positions
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import Order, batch_positions
 from vitrail.data.transforms import preprocess
+from vitrail.data.upper import RowsNeeded
 
 SUBSTITUTES = 20  # a broken image is replaced by the first good one of so many
 
@@ -78,7 +81,7 @@ class TrainingSteps:
         epochs, indices = self.order.indices(positions)
         draws = uniform(keys(key(self.seed, "augment"), epochs, indices), self.augmentation.draws).tolist()
         broken: list[tuple[int, str]] = []
-        pictures = self._pictures(epochs, indices, broken)
+        pictures = self._pictures(epochs, indices, draws, broken)
         try:
             images = augment_all(pictures, self.augmentation, self.image_size, self.channels, draws)
         except ImageError as error:
@@ -97,16 +100,21 @@ class TrainingSteps:
             broken=tuple(broken),
         )
 
-    def _pictures(self, epochs: Positions, indices: Positions, broken: list[tuple[int, str]]) -> Iterator[Pixels]:
+    def _pictures(
+        self, epochs: Positions, indices: Positions, draws: list[list[float]], broken: list[tuple[int, str]]
+    ) -> Iterator[Pixels]:
         """Read the images one after the other; `indices` come to name those that were read."""
         for place, (epoch, index) in enumerate(zip(epochs.tolist(), indices.tolist(), strict=True)):
-            indices[place], pixels = self._readable(index, epoch, broken)
+            needed = partial(rows_needed, augmentation=self.augmentation, draws=draws[place])
+            indices[place], pixels = self._readable(index, epoch, needed, broken)
             yield pixels
 
-    def _readable(self, index: int, epoch: int, broken: list[tuple[int, str]]) -> tuple[int, Pixels]:
+    def _readable(
+        self, index: int, epoch: int, needed: RowsNeeded, broken: list[tuple[int, str]]
+    ) -> tuple[int, Pixels]:
         """Return an image, or where it is broken and may be skipped, the first good one of a keyed probe."""
         try:
-            return index, _read(self.dataset, index, self.channels)
+            return index, _read(self.dataset, index, self.channels, needed)
         except ImageError as error:
             if not self.skips:
                 raise
@@ -115,7 +123,7 @@ class TrainingSteps:
         tried = keys(key(self.seed, "substitute"), np.full_like(probe, epoch), np.full_like(probe, index), probe)
         for other in (tried % np.uint64(len(self.dataset))).tolist():
             try:
-                return other, _read(self.dataset, other, self.channels)
+                return other, _read(self.dataset, other, self.channels, needed)
             except ImageError as error:
                 broken.append((other, str(error)))
         raise ImageError(f"{broken[-1][1]} {SUBSTITUTES} other images tried in its place are broken too.")
@@ -165,9 +173,9 @@ class EvaluationSteps:
         )
 
 
-def _read(dataset: Dataset, index: int, channels: int) -> Pixels:
+def _read(dataset: Dataset, index: int, channels: int, needed: RowsNeeded | None = None) -> Pixels:
     """Return an image with the channels that the model has."""
-    pixels = dataset.image(index)
+    pixels = dataset.image(index, needed=needed)
     if pixels.shape[0] == channels:
         return pixels
     try:

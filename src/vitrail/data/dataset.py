@@ -14,6 +14,7 @@ from jaxtyping import Int
 from vitrail.base.errors import ImageError, InputError
 from vitrail.base.shapes import Pixels
 from vitrail.data.decode import decode, from_array
+from vitrail.data.upper import RowsNeeded, decode_upper
 
 Rows = Int[np.ndarray, "image"]
 
@@ -80,11 +81,17 @@ class Dataset:
         """Return image `index` as it lies there."""
         return self.pictures.read(int(self.rows[index]))
 
-    def image(self, index: int) -> Pixels:
-        """Return image `index` as pixels; one that is broken raises an `ImageError` with its name."""
+    def image(self, index: int, *, needed: RowsNeeded | None = None) -> Pixels:
+        """Return image `index` as pixels; one that is broken raises an `ImageError` with its name.
+
+        Whoever `needed` only some rows from the top may get nonsense below them, and sooner.
+        """
         try:
             found = self.read(index)
-            return from_array(found) if isinstance(found, np.ndarray) else decode(found)
+            if isinstance(found, np.ndarray):
+                return from_array(found)
+            upper = decode_upper(found, needed) if needed else None
+            return decode(found) if upper is None else upper
         except ImageError as error:
             raise ImageError(f"{self.name(index)}: {error}") from None
         except OSError as error:

@@ -25,9 +25,15 @@ Weights = Float32[Tensor, "batch new old"]
 Spans = Int64[Tensor, "batch"]
 
 
+def rows_needed(size: tuple[int, int], augmentation: Augmentation, draws: Draws) -> int:
+    """Count the rows of an image, from the top, that `cut` looks at."""
+    top, _, height, _ = _box(size, augmentation, draws)
+    return top + height
+
+
 def cut(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> NewPixels:
     """Crop, resize and flip one image."""
-    box = _box(pixels, augmentation, draws)
+    box = _box((pixels.shape[1], pixels.shape[2]), augmentation, draws)
     pixels = resize_box(pixels, box, image_size, augmentation.interpolation, augmentation.antialias)
     if augmentation.crop == "pad":
         pixels = _shift(pixels[None], augmentation, [draws])[0]
@@ -45,7 +51,8 @@ def cut_small(
 ) -> NewBatch:
     """Crop, resize and flip a batch of small images of one size."""
     if augmentation.crop == "inception" or tuple(images.shape[2:]) != image_size:
-        boxes = torch.tensor([_box(images[0], augmentation, one) for one in draws])
+        size = (images.shape[2], images.shape[3])
+        boxes = torch.tensor([_box(size, augmentation, one) for one in draws])
         images = resize_boxes(images, boxes, image_size, augmentation.antialias)
     if augmentation.crop == "pad":
         images = _shift(images, augmentation, draws)
@@ -60,8 +67,8 @@ def resize_boxes(
     _, _, height, width = images.shape
     rows = bilinear(boxes[:, 0], boxes[:, 2], height, size[0], antialias)
     columns = bilinear(boxes[:, 1], boxes[:, 3], width, size[1], antialias)
-    narrowed = _weighted(columns, images.permute(0, 3, 2, 1))
-    return _weighted(rows, narrowed.transpose(1, 2)).permute(0, 3, 1, 2)
+    narrowed = _weighted(columns, images.permute(0, 3, 2, 1).float())
+    return _weighted(rows, narrowed.transpose(1, 2)).to(torch.uint8).permute(0, 3, 1, 2)
 
 
 def bilinear(starts: Spans, lengths: Spans, old: int, new: int, antialias: bool) -> Weights:
@@ -72,18 +79,20 @@ def bilinear(starts: Spans, lengths: Spans, old: int, new: int, antialias: bool)
     """
     scale = lengths.float() / new
     centres = starts[:, None] + (torch.arange(new) + 0.5) * scale[:, None] - 0.5
-    reach = scale.clamp(min=1.0) if antialias else torch.ones_like(scale)
-    away = (torch.arange(old, dtype=torch.float32) - centres[:, :, None]).abs_() / reach[:, None, None]
-    inside = (torch.arange(old) >= starts[:, None]) & (torch.arange(old) < (starts + lengths)[:, None])
-    weights = ((1 - away).clamp_(min=0) * inside[:, None] * ONE).round_()
+    places = torch.arange(old, dtype=torch.float32)
+    if not antialias:
+        inside = centres.clamp(starts[:, None], (starts + lengths - 1)[:, None])  # at the edge, the edge itself
+        return (1 - (places - inside[:, :, None]).abs_()).clamp_(min=0).mul_(ONE).round_()
+    away = (places - centres[:, :, None]).abs_() / scale.clamp(min=1.0)[:, None, None]
+    within = (places >= starts[:, None]) & (places < (starts + lengths)[:, None])
+    weights = ((1 - away).clamp_(min=0) * within[:, None] * ONE).round_()
     return (weights * (ONE / weights.sum(2, keepdim=True))).round_()
 
 
-def _box(pixels: Pixels, augmentation: Augmentation, draws: Draws) -> Box:
-    _, height, width = pixels.shape
+def _box(size: tuple[int, int], augmentation: Augmentation, draws: Draws) -> Box:
     if augmentation.crop == "inception":
-        return inception_box((height, width), augmentation.area, augmentation.aspect, draws[CROP])
-    return 0, 0, height, width
+        return inception_box(size, augmentation.area, augmentation.aspect, draws[CROP])
+    return 0, 0, *size
 
 
 def _shift(images: PixelBatch, augmentation: Augmentation, draws: Sequence[Draws]) -> PixelBatch:
@@ -92,9 +101,9 @@ def _shift(images: PixelBatch, augmentation: Augmentation, draws: Sequence[Draws
 
 
 def _weighted(
-    weights: Weights, rows: UInt8[Tensor, "batch old across channel"]
-) -> UInt8[Tensor, "batch new across channel"]:
-    """Make each new row from the old ones."""
+    weights: Weights, rows: Float32[Tensor, "batch old across channel"]
+) -> Float32[Tensor, "batch new across channel"]:
+    """Make each new row from the old ones, in whole levels."""
     batch, old, across, channels = rows.shape
-    made = torch.bmm(weights, rows.reshape(batch, old, across * channels).float())
-    return made.mul_(1 / ONE).round_().to(torch.uint8).view(batch, -1, across, channels)
+    made = torch.bmm(weights, rows.reshape(batch, old, across * channels))
+    return made.mul_(1 / ONE).round_().view(batch, -1, across, channels)

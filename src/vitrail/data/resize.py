@@ -32,7 +32,8 @@ def resize(pixels: Pixels, size: Size, interpolation: Interpolation = "bilinear"
     """Resize an image of any number of channels to (height, width)."""
     if tuple(pixels.shape[1:]) == size:
         return pixels
-    if interpolation == "bilinear" or (interpolation == "bicubic" and antialias):
+    wrong = pixels.shape[0] > 4 and size[1] == 1  # torch's pixels are, of many channels in a single column
+    if not wrong and (interpolation == "bilinear" or (interpolation == "bicubic" and antialias)):
         # torch has a way twice as fast for pixels without gaps between them, if also the strides of the batch say so
         whole = pixels.permute(1, 2, 0).contiguous()[None].permute(0, 3, 1, 2)
         resized = F.interpolate(whole, size, mode=interpolation, align_corners=False, antialias=antialias)
