@@ -179,6 +179,9 @@ def test_a_broken_image_ends_the_run_with_its_name_unless_it_may_be_skipped(
     words = [word for word in words if word not in ("--steps", "6", "--batch")]
     assert "3.png" in _said([*words, "--out", str(tmp_path / "a")], capsys)
     assert main([*words, "--skip-broken", "10%", "--out", str(tmp_path / "b")]) == 0
+    (row,) = read_rows(tmp_path / "b" / "skipped.jsonl")
+    assert row["name"].endswith("3.png")
+    assert "1 broken images" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -127,6 +127,8 @@ def print_result(result: dict[str, Any], folder: RunFolder) -> None:
         rows.append(("time", f"{spent['seconds']:.0f} s", f"{result['epochs']:.1f} epochs"))
     rows.append(("model", str(folder.model), f"{result['weights']} weights"))
     rows.append(("report", str(folder.report), "open it in a browser"))
+    if result.get("skipped"):
+        rows.append(("skipped", f"{len(result['skipped'])} broken images", f"listed in {folder.path}/skipped.jsonl"))
     print_table("Trained", ("", "value", "note"), rows)
     print(f"\nNext: vitrail show {folder.model}")
 

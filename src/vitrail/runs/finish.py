@@ -15,6 +15,7 @@ from vitrail.evaluate.classify import Answers
 from vitrail.model.cost import cost
 from vitrail.runs.folder import write_json
 from vitrail.runs.plan import FLOPS_PER_MAC
+from vitrail.runs.skipped import skipped_names
 from vitrail.runs.speed import matmul_peak
 from vitrail.runs.train import Run
 from vitrail.train.loop import Loop
@@ -45,6 +46,7 @@ def finish(run: Run, loop: Loop) -> dict[str, Any]:
         result |= {"top5": answers.top5} if run.data.classes > 5 else {}
     result["cost"] = costs(run)
     result["bad_steps"] = state.progress.bad_steps
+    result["skipped"] = skipped_names(run.folder.path)
     if run.ranks.first:
         metrics = {name: value for name, value in result.items() if name != "cost"}
         result["digest"] = run.write_model(weights, run.folder.model, {"metrics": metrics, "cost": result["cost"]})
@@ -120,6 +122,7 @@ def story(run: Run, answers: Answers | None, result: dict[str, Any]) -> RunStory
             },
             image_size=run.config.preprocessing.image_size,
             channels=run.config.model.channels,
+            skipped=len(result["skipped"]),
         ),
         cost=told_costs(result["cost"]),
         settings=to_dict(run.config),

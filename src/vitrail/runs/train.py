@@ -26,6 +26,7 @@ from vitrail.model.vit import ViT
 from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
+from vitrail.runs.skipped import noted
 from vitrail.train.averaging import Average
 from vitrail.train.keeper import Keeper
 from vitrail.train.loop import Loop, LoopConfig, Watch
@@ -121,8 +122,14 @@ class Run:
     @property
     def allowance(self) -> Budget | None:
         """How many broken images may be passed over; None ends the run at the first."""
-        budget = Budget.parse(self.config.data.skip_broken)
-        return budget if budget.allowed(len(self.data.train)) else None
+        allowed = Budget.parse(self.config.data.skip_broken).allowed(len(self.data.train))
+        left = allowed - len(self.data.train.skipped)  # opening the data has spent some of it
+        return Budget(count=left) if left > 0 else None
+
+    @property
+    def skipped_file(self) -> Path:
+        """Where this rank lists what it has passed over."""
+        return self.folder.path / ("skipped.jsonl" if self.ranks.first else f"skipped-{self.ranks.rank}.jsonl")
 
     def batches(self, start: int) -> Iterator[Batch]:
         """Yield this rank's batches from a step on, through the stages of growing images."""
@@ -148,7 +155,7 @@ class Run:
             for begin, end, size in zip([0, *ends], ends, sizes, strict=False)
             if end > start
         ]
-        return itertools.chain.from_iterable(stages)
+        return noted(itertools.chain.from_iterable(stages), self.data.train, self.skipped_file)
 
     def answers(self, model: nn.Module) -> Answers | None:
         """Ask the model about the held-out images."""
@@ -164,6 +171,7 @@ class Run:
             workers=self.config.execution.workers,
             skip_broken=self.allowance,
         )
+        batches = noted(batches, held, self.skipped_file)
         return answer(model, batches, held.targets, self.config.preprocessing, self.ranks)
 
     def scores(self, model: nn.Module) -> dict[str, float]:
