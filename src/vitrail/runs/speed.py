@@ -17,7 +17,9 @@ from vitrail.train.loop import Loop
 from vitrail.train.signals import StopSignal
 
 WARM_STEPS = 3
-MEASURED_SECONDS = 4.0
+MEASURED_SECONDS = 8.0
+RESERVE = 0.1
+"""Share of the time that is not planned for: long runs are slower than their first seconds."""
 EVALUATION_COST = 0.4
 """Of a training step's time for each image: a forward pass, and reading."""
 KEPT_FREE = 0.2
@@ -25,12 +27,14 @@ KEPT_FREE = 0.2
 
 
 def steps_for(run: Run, minutes: float) -> int:
-    """Measure some steps, and return how many fit into a time; the run itself starts from its beginning."""
+    """Measure some steps, and return how many fit into a time, measuring included; the run itself starts anew."""
+    began = time.perf_counter()
     seconds = step_seconds(run)
+    budget = minutes * 60 * (1 - RESERVE) - (time.perf_counter() - began)
     held = 0 if run.data.held is None else len(run.data.held)
     each = seconds / run.config.batch * EVALUATION_COST / (1 - run.config.drop_patches)
     looks = -(-run.config.steps // run.config.evaluate_every) + 1
-    return max(run.ranks.agree(int((minutes * 60 - looks * held * each) / seconds)), 1)
+    return max(run.ranks.agree(int((budget - looks * held * each) / seconds)), 1)
 
 
 def step_seconds(run: Run) -> float:
@@ -47,7 +51,7 @@ def step_seconds(run: Run) -> float:
 
 
 def _time_from(run: Run, loop: Loop, start: int) -> float:
-    """Return the median time of some steps from one on; ranks agree on how many."""
+    """Return the mean time of some steps from one on; ranks agree on how many."""
     batches = run.batches(start)
     times: list[float] = []
     wanted = WARM_STEPS
@@ -60,8 +64,8 @@ def _time_from(run: Run, loop: Loop, start: int) -> float:
         times.append(time.perf_counter() - before)
         if len(times) == WARM_STEPS:
             wanted += run.ranks.agree(min(int(MEASURED_SECONDS / times[-1]), 200) + 2)
-    late = sorted(times[WARM_STEPS:] or times)
-    return late[len(late) // 2]
+    late = times[WARM_STEPS:] or times
+    return sum(late) / len(late)
 
 
 def matmul_peak(device: torch.device, side: int = 1024, rounds: int = 5) -> float:
