@@ -6,11 +6,11 @@
 |            | pixels, 96 from 2,000 images on, 128 from 20,000, 224 from 200,000                                |
 | model      | a hybrid of the root alone (a 7x7 convolution and a pooling, 32 channels, a quarter of the size)   |
 |            | and a small ViT: dim 128, depth 6; from 200,000 images on dim 384, depth 12                       |
-| patch      | an eighth of the side, at least 8 pixels (2 cells of the root's map): 16 to 196 tokens            |
-| optimiser  | Muon for the blocks (20 times below: 0.02), Adam for the rest (0.002), weight decay 0.05, clip 1   |
+| patch      | 2x2 cells of the root's map (8 pixels); 4x4 at 224 pixels: at most 256 tokens                     |
+| optimiser  | Muon for the blocks (rate 0.02), Adam for the rest (0.002), weight decay 0.05, clip 1             |
 | schedule   | a tenth of the steps to warm up, then linearly to 0                                               |
 | batch      | 64; with fewer than 512 images an eighth of them; from 200,000 images on 256                      |
-| length     | 12 epochs up to 20,000 images, but at least 300 steps; then fewer, down to 30,000 images' worth    |
+| length     | 12 epochs up to 20,000 images, but at least 300 steps; then 240,000 images, at least 2 epochs     |
 | images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all flipped |
 
 Measured on two cores; docs/log.md has what was tried.
@@ -71,7 +71,7 @@ def choose_side(facts: Facts) -> int:
 def choose_model(facts: Facts, side: int) -> ViTConfig:
     """Return a hybrid of a convolutional root and a Vision Transformer for so many images."""
     large = facts.images >= MANY_IMAGES
-    patch = max(side // 64, 2)  # cells of 4 pixels
+    patch = 4 if side >= 224 else 2  # cells of 4 pixels
     return ViTConfig(
         backbone=BackboneConfig(blocks=(), width=32, norm_groups=16),
         dim=384 if large else 128,
