@@ -60,11 +60,6 @@ class Preprocessing:
         """Channels of the images that this is for."""
         return len(self.mean)
 
-    @property
-    def short_side(self) -> int:
-        """Pixels of the short side before the crop, rounded down as timm does."""
-        return math.floor(min(self.image_size) / self.crop_fraction + 1e-6)
-
     def resized(self, height: int, width: int) -> tuple[int, int]:
         """Return the size of an image before the crop: its proportions kept, and nowhere smaller than the crop.
 
