@@ -1,6 +1,6 @@
 """Accuracy after a fixed wall time, training from scratch on two cores: `vitrail train` beside a usual recipe.
 
-    python benchmarks/time_to_accuracy.py cifar10.npz fashion-mnist [--minutes 10] [--seed 0]
+    python benchmarks/time_to_accuracy.py cifar10.npz fashion-mnist [--minutes 10] [--seed 0] [--keep RUNS]
 
 Each DATA is anything that `vitrail data` opens with a train and a test split (`benchmarks/cifar10.py` makes the
 first). Ours is `vitrail train DATA --minutes N`, with no other flag that changes what is learned. The usual recipe is
@@ -81,10 +81,10 @@ def usual(where: str, minutes: float, seed: int) -> dict[str, float]:
     return {"accuracy": (answers == targets).float().mean().item(), "seconds": seconds, "steps": steps}
 
 
-def ours(where: str, minutes: float, seed: int) -> dict[str, float]:
+def ours(where: str, minutes: float, seed: int, keep: str | None = None) -> dict[str, float]:
     """Train with our defaults in a process of its own, and return its accuracy on the test split."""
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "run"
+        out = Path(keep or folder) / f"{Path(where).stem}-{minutes:g}min-seed{seed}"
         words = ["train", where, "--minutes", str(minutes), "--seed", str(seed), "--out", str(out), "--json"]
         start = time.perf_counter()
         done = subprocess.run([sys.executable, "-m", "vitrail", *words], stdout=subprocess.PIPE, check=True)
@@ -101,6 +101,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=("vitrail", "usual"), help="one of the two")
+    parser.add_argument("--keep", help="a folder in which our runs stay")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -111,7 +112,8 @@ def main() -> None:
         row = stored.setdefault(title, {})
         for name, train in (("vitrail", ours), ("usual", usual)):
             if args.only in (None, name):
-                row[name] = train(where, args.minutes, args.seed) | {"date": time.strftime("%Y-%m-%d")}
+                more = {"keep": args.keep} if name == "vitrail" else {}
+                row[name] = train(where, args.minutes, args.seed, **more) | {"date": time.strftime("%Y-%m-%d")}
                 print(f"{title}: {name} {row[name]['accuracy']:.2%} in {row[name]['seconds']:.0f} s", flush=True)
         path.write_text(json.dumps(stored, indent=1) + "\n")
     accuracies = [row["vitrail"]["accuracy"] - row["usual"]["accuracy"] for row in stored.values() if len(row) == 2]

@@ -11,6 +11,7 @@ from torch import nn
 
 from vitrail.base.errors import InputError
 from vitrail.base.journal import Journal
+from vitrail.base.memory import keep_freed_memory
 from vitrail.base.ranks import Ranks
 from vitrail.base.seeds import key
 from vitrail.base.settings import to_dict
@@ -60,6 +61,7 @@ class Run:
 
     def loop(self, *, watch: Watch, stop: StopSignal) -> Loop:
         """Build the model and everything around it, at step 0."""
+        keep_freed_memory()
         config, ranks = self.config, self.ranks
         model = build(config.model, seed=key(config.seed, "weights") % 2**63, device=ranks.device).train()
         if isinstance(model, ViT):
