@@ -27,7 +27,7 @@ from vitrail.recipes.names import find_adaptation
 from vitrail.runs.adapt import HEAD_FACTOR, adapted_settings, quick_rate
 from vitrail.runs.config import DataConfig, RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, open_run_data
-from vitrail.runs.finetune import Finetuning, FinetunePlan, enter, read_plan
+from vitrail.runs.finetune import FinetunePlan, Finetuning, enter, read_plan
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.speed import step_seconds, steps_for
@@ -155,6 +155,8 @@ def _planned(arguments: Arguments, ranks: Ranks) -> tuple[FinetunePlan, RunData,
 def _plan(
     arguments: Arguments, source: Source, data_config: DataConfig, data: RunData, steps: int | None
 ) -> FinetunePlan:
+    if arguments.frozen and arguments.freeze:
+        raise ConfigError("--frozen freezes everything but the head, so --freeze has nothing to add; leave one out.")
     facts = facts_of(data, source.config.channels)
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     adaptation = find_adaptation(arguments.recipe)(facts)

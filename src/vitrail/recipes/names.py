@@ -53,9 +53,7 @@ def find_adaptation(name: str | None) -> Callable[[Facts], Adaptation]:
         return choose_adaptation
     base = name.removesuffix(SMOKE)
     if base in PRETRAINING or base == SMALL_DATA:
-        raise ConfigError(
-            f"{name} is a recipe for training from scratch; `vitrail train DATA --recipe {name}` runs it."
-        )
+        raise ConfigError(f"{name} is a recipe for training; run it with: vitrail train DATA --recipe {name}")
     if base not in FINETUNING:
         known = ", ".join(FINETUNING)
         raise ConfigError(f"there is no recipe {name!r}; choose one of {known}.{did_you_mean(base, FINETUNING)}")

@@ -41,7 +41,7 @@ class FinetunePlan:
         """Refuse what is no plan."""
         if not self.rates or len(set(self.rates)) != len(self.rates) or not all(rate > 0 for rate in self.rates):
             raise ConfigError(
-                f"the learning rates are {list(self.rates)}; give one or more, above 0 and all different."
+                f"the learning rates are {list(self.rates)}; give at least one, above 0 and all different."
             )
         if self.runs < 1:
             raise ConfigError(f"{self.runs} runs are none; give 1 or more.")
@@ -165,14 +165,17 @@ def read_plan(folder: RunFolder) -> FinetunePlan:
 
 def plan_differences(ours: FinetunePlan, theirs: FinetunePlan) -> list[str]:
     """Tell, setting by setting, in what two plans differ; how the work is done may differ."""
-    one, other = (
-        {k: v for k, v in flatten(to_dict(plan)).items() if ".execution." not in k} for plan in (ours, theirs)
-    )
+    one, other = (_deciding(plan) for plan in (ours, theirs))
     return [
         f"{name.removeprefix('base.')} is {json.dumps(one.get(name))} here and {json.dumps(other.get(name))} there"
         for name in sorted(one.keys() | other.keys())
         if one.get(name) != other.get(name)
     ]
+
+
+def _deciding(plan: FinetunePlan) -> dict[str, Any]:
+    """Return the settings that decide the result, by path."""
+    return {name: value for name, value in flatten(to_dict(plan)).items() if ".execution." not in name}
 
 
 def _at_rate(config: RunConfig, rate: float) -> RunConfig:

@@ -30,11 +30,11 @@ class RunFolder:
         return self.path / PLAN
 
     def sweep(self, rate: float) -> "RunFolder":
-        """The folder of a learning rate that fine-tuning tries."""
+        """Return the folder of a learning rate that fine-tuning tries."""
         return RunFolder(path=self.path / SWEEP / f"rate-{rate:g}")
 
     def seed(self, seed: int) -> "RunFolder":
-        """The folder of a further run with another seed."""
+        """Return the folder of a further run with another seed."""
         return RunFolder(path=self.path / SEEDS / f"seed-{seed}")
 
     @property

@@ -1,6 +1,6 @@
 """A run that begins with the weights of a file: what the file holds, and the model that is made of it (Sec. 3.2).
 
-file -> its model -> new size: positions resized -> pre-training head off, a head of zeros on
+File -> its model -> positions for a new size -> the pre-training head off, a head of zeros on.
 """
 
 import dataclasses
