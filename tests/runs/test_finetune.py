@@ -53,7 +53,7 @@ def plan(data: Path, tmp_path_factory: pytest.TempPathFactory) -> FinetunePlan:
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
     vitrail.save(model, path)
     source = open_source(str(path))
-    where = DataConfig(where=str(data), role="transfer", split_seed=3, labels=CLASSES, images=42)
+    where = DataConfig(where=str(data), role="transfer", dev_fraction=0.15, split_seed=3, labels=CLASSES, images=42)
     base = replace(made, start=source.start, data=where, averaging=None)
     return FinetunePlan(base=base, rates=(0.001, 0.01), runs=2)
 

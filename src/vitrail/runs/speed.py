@@ -56,10 +56,10 @@ def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:
     times: list[float] = []
     wanted = WARM_STEPS
     while len(times) < wanted:
+        before = time.perf_counter()
         batch = next(batches, None)
         if batch is None:
             break
-        before = time.perf_counter()
         loop.take(batch.to(run.ranks.device), 0.0)
         times.append(time.perf_counter() - before)
         if len(times) == WARM_STEPS:
