@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Any
 
 from vitrail.analysis.markup import Html, bar, folded, name, number, percent, section, short, table, tag, text
-from vitrail.analysis.scores import Scores, interval
 from vitrail.analysis.series import series
 from vitrail.analysis.story import DataStory, RunStory
+from vitrail.base.scores import Scores, interval
 
 FEW_CLASSES = 20
 """The most classes whose counts are shown without a click."""

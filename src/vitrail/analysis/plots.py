@@ -11,9 +11,9 @@ from jaxtyping import Float
 from PIL import Image
 
 from vitrail.analysis.markup import Html
-from vitrail.analysis.scores import Confusion
 from vitrail.analysis.series import Series, smooth, thin
 from vitrail.analysis.svg import PAINTS, inline_svg, page_style
+from vitrail.base.scores import Confusion
 from vitrail.base.shapes import Pixels
 
 if TYPE_CHECKING:

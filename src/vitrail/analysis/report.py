@@ -11,10 +11,10 @@ from pathlib import Path
 from vitrail.analysis import answers, facts
 from vitrail.analysis.curves import curves
 from vitrail.analysis.markup import Html, join, section, tag, text
-from vitrail.analysis.scores import scores
 from vitrail.analysis.story import DataStory, EvaluationStory, Mistake, RunStory
 from vitrail.analysis.style import STYLE
 from vitrail.base.files import atomic_write
+from vitrail.base.scores import scores
 
 __all__ = ["DataStory", "EvaluationStory", "Mistake", "RunStory", "render", "write_report"]
 
