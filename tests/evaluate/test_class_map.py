@@ -47,9 +47,7 @@ def test_what_is_no_map_is_refused(name: str, content: str, said: str, tmp_path:
 
 
 def test_classes_that_the_model_lacks_are_listed_with_those_that_are_not_clear() -> None:
-    with pytest.raises(
-        InputError, match="names 4 classes that the model lacks, or that are not clear: dog, 9, -1, crane"
-    ):
+    with pytest.raises(InputError, match=r"names 4 classes .* or that are not clear: dog, 9, -1, crane"):
         resolve({"x": ["dog", "cup", 9], "y": ["-1", "crane"]}, LABELS, 5, where="the map")
 
 

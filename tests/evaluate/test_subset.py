@@ -68,7 +68,7 @@ def test_one_class_alone_is_refused_because_every_answer_would_be_right() -> Non
 
 
 def test_a_model_without_names_is_refused_but_takes_numbers_as_places() -> None:
-    with pytest.raises(InputError, match="no class names to compare with those of pets .*--labels FILE"):
+    with pytest.raises(InputError, match=r"no class names to compare with those of pets .*--labels FILE"):
         choose(data_of(("cat", "dog"), [0, 1]), None, 5)
     choice = choose(data_of(("0", "1", "2"), [0, 2]), None, 5)
     assert choice.outputs.tolist() == [0, 1, 2]
