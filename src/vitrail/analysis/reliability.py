@@ -23,10 +23,10 @@ class Bin:
     """And goes to this."""
     images: int
     """Images in it."""
-    confidence: float = 0.0
-    """Their mean confidence."""
-    accuracy: float = 0.0
-    """The share of right answers among them."""
+    confidence: float
+    """Their mean confidence; of no meaning where there are none."""
+    accuracy: float
+    """The share of right answers among them; of no meaning where there are none."""
 
 
 def calibration(bins: Sequence[Bin], summary: str) -> Html:

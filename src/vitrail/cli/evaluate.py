@@ -39,6 +39,7 @@ from vitrail.evaluate.subset import Choice, choose, every_class
 from vitrail.runs.config import Device
 from vitrail.runs.evaluation import evaluation_page, open_evaluation_data, told_images
 
+MOST_LISTED = 10
 GUESSED = "the file does not say how images become input; they are resized to the model's size and go from -1 to 1."
 
 
@@ -190,11 +191,12 @@ def _evaluate(task: _Task, config: EvaluationConfig, ranks: Ranks) -> Evaluation
 
 
 def _report(arguments: Arguments, task: _Task, made: Evaluation) -> None:
-    images = told_images(made.dataset)
-    for name, reason in made.skipped[:10]:
+    for name, reason in made.skipped[:MOST_LISTED]:
         _say(f"left out: {name}: {reason}")
+    if len(made.skipped) > MOST_LISTED:
+        _say(f"left out: {len(made.skipped) - MOST_LISTED:,} more; --json lists all.")
     if not arguments.json:
-        show_evaluation(made, title=f"{arguments.model} on {images}")
+        show_evaluation(made, title=f"{arguments.model} on {told_images(made.dataset)}")
         return
     about = {"model": arguments.model, "sha256": task.contents.digest, "data": arguments.data}
     about |= {"split": made.dataset.split, "csv": arguments.csv, "html": arguments.html}

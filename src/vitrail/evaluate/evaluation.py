@@ -102,7 +102,7 @@ def evaluate(
         skip_broken=Budget(count=left) if left > 0 else None,
     )
     shard = evaluation_shard(len(asked), rank=ranks.rank, world=ranks.world)
-    told = progress if ranks.first else silent
+    told: Progress = progress if ranks.first else silent
     batches = told(batches, total=-(-len(shard) // config.batch), title="evaluating")
     top = min(TOP, len(choice.labels))
     answers = answer(Scored(model, choice).eval(), batches, asked.targets, preprocessing, ranks, top=top)

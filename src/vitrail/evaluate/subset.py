@@ -133,7 +133,9 @@ def _found(
     given, counts = dataset.labels, dataset.counts
     if labels is not None and tuple(labels) == given:  # whatever the names are: ImageNet has two classes called crane
         return np.arange(num_classes), ()
-    matched = [None] * len(given) if labels is None else Labels(labels).match(given, where=dataset.where)
+    matched: list[int | None] = [None] * len(given)
+    if labels is not None:
+        matched = Labels(labels).match(given, where=dataset.where)
     if not any(at is not None for at in matched):
         if are_numbers(given) and len(given) <= num_classes:
             return np.arange(len(given)), (

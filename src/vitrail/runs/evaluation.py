@@ -142,11 +142,8 @@ def _bins(metrics: Metrics) -> list[Bin]:
             low=float(EDGES[at]),
             high=float(EDGES[at + 1]),
             images=int(found.images[at]),
-            **(
-                {"confidence": float(found.confidence[at]), "accuracy": float(found.accuracy[at])}
-                if found.images[at]
-                else {}
-            ),
+            confidence=float(found.confidence[at]),
+            accuracy=float(found.accuracy[at]),
         )
         for at in range(len(found.images))
     ]
