@@ -115,6 +115,7 @@ def _figures(answers: Answers, num_classes: int) -> Figures:
     counted = answers.counted
     truth, predicted = answers.targets[counted], answers.predicted[counted]
     right = truth == predicted
+    hits = truth[right]
     bins, gaps = bin_of(answers.confidence[counted]), right - answers.confidence[counted]
     means = {"brier": answers.squares[counted], "loss": answers.losses[counted]}
     if num_classes > TOP:
@@ -124,9 +125,7 @@ def _figures(answers: Answers, num_classes: int) -> Figures:
         return np.bincount(classes, weights=weights, minlength=num_classes).astype(np.int64)
 
     def figures(drawn: Drawn) -> dict[str, float]:
-        scores = tally(
-            hits=count(truth[right], drawn[right]), support=count(truth, drawn), answers=count(predicted, drawn)
-        )
+        scores = tally(hits=count(hits, drawn[right]), support=count(truth, drawn), answers=count(predicted, drawn))
         total = scores.total
         return {
             "accuracy": scores.accuracy,
