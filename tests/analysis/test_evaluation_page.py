@@ -38,7 +38,7 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.addresses += [value or "" for name, value in attributes if name in ("src", "href")]
-        if tag not in ("img", "meta"):
+        if tag not in ("br", "img", "meta"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:

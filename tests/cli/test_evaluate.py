@@ -345,7 +345,7 @@ def test_models_and_data_that_are_none_are_one_sentence(
     flat = tmp_path / "flat"
     flat.mkdir()
     (flat / "1.png").write_bytes(picture())
-    assert "no image with a class that is scored" in said(capsys, model, flat)
+    assert "has no image with a class to compare answers with" in said(capsys, model, flat)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -70,10 +70,12 @@ def test_broken_images_end_the_work_unless_they_may_be_skipped() -> None:
 def test_a_subset_of_classes_is_scored_over_those() -> None:
     logits, targets = noisy(40, 7)
     kept = np.isin(targets, (1, 4, 5))
-    whole = _data()
-    some = replace(whole.take(np.flatnonzero(kept)), labels=(LABELS[5], LABELS[1], LABELS[4]))
     place = {5: 0, 1: 1, 4: 2}
-    some = replace(some, targets=np.array([place[target] for target in targets[kept]]))
+    some = replace(
+        _data().take(np.flatnonzero(kept)),
+        labels=(LABELS[5], LABELS[1], LABELS[4]),
+        targets=np.array([place[target] for target in targets[kept]]),
+    )
     made = _evaluated(some)
     assert made.choice.labels == (LABELS[1], LABELS[4], LABELS[5])
     right = np.array([1, 4, 5])[logits[kept][:, [1, 4, 5]].argmax(1)] == targets[kept]
@@ -89,7 +91,7 @@ def test_images_without_a_class_are_left_out_and_nothing_but_such_is_refused() -
     made = _evaluated(some)
     assert made.metrics is not None
     assert made.metrics.images == len(made.dataset) == 31
-    with pytest.raises(InputError, match="zoo has no image with a class that is scored"):
+    with pytest.raises(InputError, match="zoo has no image with a class to compare"):
         _evaluated(replace(data, targets=np.full(40, -1)))
 
 

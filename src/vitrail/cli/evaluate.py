@@ -28,7 +28,7 @@ from vitrail.cli.model_file import FileFlags, open_file
 from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, print_json
-from vitrail.data.dataset import Dataset
+from vitrail.data.dataset import UNLABELLED, Dataset
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.evaluate.class_map import ClassMap, read_class_map
 from vitrail.evaluate.evaluation import Evaluation, EvaluationConfig, evaluate
@@ -150,8 +150,8 @@ def _task(arguments: Arguments) -> _Task:
     everything = arguments.all_classes or real is not None
     if real is not None:
         check_outputs(outputs)
-    if real is not None and not dataset.labels:
-        choice = every_class(labels, outputs, np.zeros(0, np.int64))
+    if real is not None and not (dataset.targets >= 0).any():
+        choice = every_class(labels, outputs, np.full(len(dataset.labels), UNLABELLED))
     else:
         choice = choose(dataset, labels, outputs, class_map=class_map, all_classes=everything)
     given = contents.preprocessing

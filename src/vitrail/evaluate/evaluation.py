@@ -10,6 +10,7 @@ from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.data.budget import Budget, Skipped
+from vitrail.data.classes import few
 from vitrail.data.dataset import Dataset
 from vitrail.data.loader import evaluation_batches
 from vitrail.data.preprocessing import Preprocessing
@@ -130,8 +131,8 @@ def scored_images(dataset: Dataset, choice: Choice, *, keep_all: bool) -> Datase
     labelled = np.flatnonzero(asked.targets >= 0)
     if not len(labelled):
         raise InputError(
-            f"{dataset.where} has no image with a class that is scored, so there is nothing to compare answers with; "
-            "put each class into a folder of its own, or give a CSV with path and label."
+            f"{dataset.where} has no image of a class that is scored ({few(choice.labels)}); choose another split, or "
+            "map more classes."
         )
     return asked if len(labelled) == len(asked) else asked.take(labelled)
 

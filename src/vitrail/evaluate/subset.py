@@ -90,6 +90,11 @@ def choose(
     all_classes: bool = False,
 ) -> Choice:
     """Find the classes of the data among those of the model, by name or by a map."""
+    if not (dataset.targets >= 0).any():
+        raise InputError(
+            f"{dataset.where} has no image with a class to compare answers with; put each class into a folder of its "
+            "own, or give a CSV with path and label."
+        )
     if class_map is not None:
         return _mapped(dataset, labels, num_classes, class_map, all_classes)
     found, note = _found(dataset, labels, num_classes)
