@@ -313,6 +313,13 @@ def test_reals_labels_need_their_images_their_classes_and_their_length(
         (("--csv", "nowhere/all.csv"), "there is no folder nowhere to write all.csv into"),
         (("--csv", "all.txt"), "give a name that ends in .csv"),
         (("--html", "/"), "give a name that ends in .html"),
+        pytest.param(
+            ("--html", "/proc/page.html"),
+            "/proc may not be written to",
+            marks=pytest.mark.skipif(
+                sys.platform != "linux", reason="nowhere else is a folder that nobody can write to"
+            ),
+        ),
         (("--labels", "nowhere.txt"), "nowhere.txt cannot be read"),
         (("--class-map", "nowhere.json"), "nowhere.json cannot be read"),
         (("--device", "cuda"), "cuda"),

@@ -115,7 +115,7 @@ def evaluation_page(
             Figure(
                 label=FIGURES[name],
                 value=written(name, figure.value),
-                note=f"95% interval {written(name, figure.low)} to {written(name, figure.high)}",
+                note=f"{written(name, figure.low)} to {written(name, figure.high)} (95%)",
             )
             for name, figure in all_figures(evaluation).items()
         ],
