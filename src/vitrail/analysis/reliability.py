@@ -65,7 +65,7 @@ def _reliability(bins: Sequence[Bin]) -> Html:
 
     with page_style():
         figure = Figure(figsize=(400 / 72, 216 / 72))
-        axes = figure.add_axes((0.115, 0.115, 0.87, 0.855))
+        axes = figure.add_axes((0.115, 0.115, 0.845, 0.855))
         _bars(axes, bins, [each.accuracy for each in bins], "first")
         axes.plot([0, 1], [0, 1], color=PAINTS["muted"], linewidth=1, linestyle=(0, (4, 3)), zorder=3)
         confidence, accuracy = [each.confidence for each in bins], [each.accuracy for each in bins]
@@ -80,7 +80,7 @@ def _histogram(bins: Sequence[Bin], total: int) -> Html:
 
     with page_style():
         figure = Figure(figsize=(400 / 72, 216 / 72))
-        axes = figure.add_axes((0.115, 0.115, 0.87, 0.855))
+        axes = figure.add_axes((0.115, 0.115, 0.845, 0.855))
         _bars(axes, bins, [each.images / total for each in bins], "third")
         axes.set_ylim(0, 1.06 * max(each.images for each in bins) / total)
         _percents(axes)
