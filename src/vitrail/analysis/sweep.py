@@ -5,6 +5,7 @@ from typing import Any
 
 from vitrail.analysis.curves import percent_axis
 from vitrail.analysis.markup import Html, join, number, percent, table, tag, text
+from vitrail.analysis.plots import dress
 from vitrail.analysis.svg import PAINTS, inline_svg, page_style
 
 
@@ -46,9 +47,5 @@ def _chart(rows: Sequence[Mapping[str, Any]], best: float) -> Html:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:g}"))
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: percent_axis(value)))
-        axes.tick_params(length=0, pad=5)
-        axes.grid(True, color=PAINTS["grid"], linewidth=0.7)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "left", "right"]].set_visible(False)
-        axes.spines["bottom"].set_color(PAINTS["muted"])
+        dress(axes)
         return inline_svg(figure, "chart-sweep", "Dev accuracy of each learning rate")
