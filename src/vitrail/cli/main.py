@@ -16,12 +16,14 @@ VERBS = {
     "convert": "write a model in another format: Google, big_vision, timm, Hugging Face, torchvision or our own",
     "data": "look at data: classes, sizes, broken files, duplicates, and leaks into the test",
     "diff": "compare two models, whatever their formats: settings, and tensor by tensor",
+    "fewshot": "measure frozen features with a few images of each class: least squares, neighbours, linear probe",
     "models": "list every model with its parameters, tokens and multiply-accumulates",
     "plan": "work out the memory, FLOPs and time of a training run before it starts",
     "recipes": "list the recipes: the paper's runs, their cost and results",
     "show": "tell what a file holds: config, parameters, labels, preprocessing, provenance, digest",
     "train": "train a model on a folder of images, or any other data; go on where it was stopped",
     "verify": "check that a file is whole, fits its own description, and has no NaN",
+    "vtab": "fine-tune a model on the 19 tasks of VTAB-1k by the paper's rule, beside the paper's results",
 }
 
 
