@@ -158,14 +158,10 @@ def _print(title: str, results: Mapping[str, Any], missing: list[str], means: Me
         ]
         rows.append((_mean_of(group, len(there), len(tasks)), "", f"{100 * means.groups[group]:.1f}", *_paper(there)))
     rows.append((_mean_of("all", means.tasks, len(TASKS)), "", f"{100 * means.overall:.1f}", *_paper(list(results))))
-    notes = (
-        []
-        if means.complete
-        else [
-            f"The mean over {means.tasks} tasks is not the paper's score, which is over all {len(TASKS)}; its columns are "
-            "averaged over the same tasks here."
-        ]
-    )
+    notes = []
+    if not means.complete:
+        score = f"is not the paper's score, which is over all {len(TASKS)}"
+        notes.append(f"The mean over {means.tasks} tasks {score}; its columns are averaged over the same tasks here.")
     notes += [f"Not there: {', '.join(missing)}."] if missing else []
     print_table(title, ("task", "images", "accuracy", *TABLE_9), rows, notes=notes)
 
