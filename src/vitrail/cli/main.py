@@ -17,6 +17,7 @@ VERBS = {
     "data": "look at data: classes, sizes, broken files, duplicates, and leaks into the test",
     "diff": "compare two models, whatever their formats: settings, and tensor by tensor",
     "fewshot": "measure frozen features with a few images of each class: least squares, neighbours, linear probe",
+    "finetune": "adapt a model to your images: try learning rates on a dev split, then train on all of them",
     "models": "list every model with its parameters, tokens and multiply-accumulates",
     "plan": "work out the memory, FLOPs and time of a training run before it starts",
     "recipes": "list the recipes: the paper's runs, their cost and results",

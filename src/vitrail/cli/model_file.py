@@ -1,9 +1,7 @@
 """Flags that every verb about a file of weights has, and how they are read."""
 
-import hashlib
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from vitrail.checkpoint.contents import Contents
@@ -35,11 +33,3 @@ def open_file(path: str, flags: FileFlags, *, pickle: bool) -> Contents:
 def parameters(contents: Contents) -> int:
     """Count the weights that a file stores."""
     return sum(math.prod(shape) for shape in contents.tensors.shapes.values())
-
-
-def sha256(path: Path) -> str:
-    """Compute the digest of a file, or of the weights of a folder."""
-    names = ("model.safetensors", "pytorch_model.bin")
-    file = next((path / name for name in names if (path / name).is_file()), path) if path.is_dir() else path
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

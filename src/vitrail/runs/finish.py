@@ -127,6 +127,7 @@ def story(run: Run, answers: Answers | None, result: dict[str, Any]) -> RunStory
         cost=told_costs(result["cost"]),
         settings=to_dict(run.config),
         notes=list(run.data.notes),
+        extras=run.extras,
     )
 
 
