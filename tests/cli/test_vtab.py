@@ -146,7 +146,7 @@ def test_all_19_tasks_make_the_score(root: Path, model: Path, done: Path, tmp_pa
 
 
 def test_a_broken_list_is_named_with_its_line_before_any_task_is_run(
-    root: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken, out = tmp_path / "root", tmp_path / "out"
     made_task(broken / "dtd", 0)
