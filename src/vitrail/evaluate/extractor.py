@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from vitrail.base.errors import CheckpointError, ConfigError, WriteError
@@ -49,18 +50,26 @@ class Extractor:
                 raise ConfigError(f"{name} is {getattr(self, name)}, but must be at least {least}.")
 
     def __call__(self, dataset: Dataset, *, skip_broken: Budget | None = None) -> Features:
-        """Return the features of every image; those that cannot be read raise their error, or are spent."""
-        key = None
-        if self.cache is not None:
-            key = feature_key(self.model, dataset, self.preprocessing, self.ranks, self.progress)
-            found = self._stored(self.cache, key, len(dataset))
-            if found is not None:
-                self._spend(found, dataset, skip_broken)
-                return found
+        """Return the features of every image; one that cannot be read raises its error, or is spent."""
+        if self.cache is None:
+            found = self._computed(dataset, skip_broken)
+        else:
+            found = self._kept(self.cache, dataset, skip_broken)
+        # ranks count what is broken each for itself, and what was allowed when it was stored need not be allowed now
+        broken = [(dataset.name(int(index)), "it could not be read") for index in np.flatnonzero(~found.read)]
+        (skip_broken or Budget()).spend(broken, len(dataset), where=dataset.where)
+        return found
+
+    def _kept(self, cache: Path, dataset: Dataset, skip_broken: Budget | None) -> Features:
+        """Return stored features, or store new ones; a disk that cannot hold them is no reason to stop."""
+        key = feature_key(self.model, dataset, self.preprocessing, self.ranks, self.progress)
+        found = self._stored(cache, key, len(dataset))
+        if found is not None:
+            return found
         made = self._computed(dataset, skip_broken)
-        if self.cache is not None and key is not None and self.ranks.first:
+        if self.ranks.first:
             try:
-                write_features(self.cache, key, made)
+                write_features(cache, key, made)
             except WriteError as error:
                 self.note(f"the features are used, but not kept: {error}")
         return made
@@ -100,9 +109,3 @@ class Extractor:
             values.copy_(found.values)
             read.copy_(torch.from_numpy(found.read))
         return Features(values=shared(values, self.ranks), read=shared(read, self.ranks).bool().numpy())
-
-    @staticmethod
-    def _spend(found: Features, dataset: Dataset, skip_broken: Budget | None) -> None:
-        """Hold stored features to the budget too: what was allowed then need not be allowed now."""
-        broken = [(dataset.name(int(index)), "it could not be read") for index in (~found.read).nonzero()[0]]
-        (skip_broken or Budget()).spend(broken, len(dataset), where=dataset.where)
