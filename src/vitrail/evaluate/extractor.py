@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from vitrail.base.errors import CheckpointError, ConfigError, WriteError
+from vitrail.base.errors import CheckpointError, ConfigError, InputError, WriteError
 from vitrail.base.memory import keep_freed_memory
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
@@ -70,7 +70,7 @@ class Extractor:
         if self.ranks.first:
             try:
                 write_features(cache, key, made)
-            except WriteError as error:
+            except (InputError, WriteError) as error:
                 self.note(f"the features are used, but not kept: {error}")
         return made
 
