@@ -180,7 +180,7 @@ def test_a_broken_image_is_named_unless_it_may_be_skipped(
         (["--methods", "forest"], "takes one of"),
         (["--plot", "shots.pdf"], "must end in .svg or .png"),
         (["--plot", "nowhere/shots.svg"], "there is no folder nowhere"),
-        (["--batch", "0"], "batch is 0"),
+        (["--shots", "1", "--batch", "0"], "batch is 0"),
         (["--device", "cuda"], "cuda"),
     ],
 )
@@ -198,7 +198,7 @@ def test_what_cannot_be_is_one_sentence_before_the_work(
 def test_a_model_or_data_that_is_not_there_is_one_sentence(
     model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["fewshot", str(tmp_path / "no.safetensors"), str(data)]) == 2
+    assert main(["fewshot", str(tmp_path / "no.safetensors"), str(data), "--shots", "1"]) == 2
     assert "no.safetensors" in capsys.readouterr().err
     assert main(["fewshot", str(model), str(tmp_path / "nothing")]) == 2
     assert "nothing" in capsys.readouterr().err

@@ -81,7 +81,7 @@ def test_a_batch_of_broken_images_alone_is_passed_over() -> None:
 
 @pytest.mark.parametrize(("side", "short"), [(224, 256), (384, 439), (96, 110), (512, 585)])
 def test_images_are_resized_and_cropped_in_the_papers_proportion(side: int, short: int) -> None:
-    model = model_of(image_size=(side, side), patch_size=(side, side))
+    model = model_of(image_size=(side, side), patch_size=(side // 8, side // 8))
     pixels = feature_preprocessing(model)
     assert pixels.resized(1000, 2000) == (short, 2 * short)
     assert pixels.image_size == (side, side)

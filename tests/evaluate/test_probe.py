@@ -41,7 +41,7 @@ def test_at_the_end_the_gradient_of_the_loss_is_zero() -> None:
     loss.backward()
     assert weights.grad.abs().max() < 2e-6
     assert bias.grad.abs().max() < 2e-6
-    assert found.loss == pytest.approx(float(loss), rel=1e-9)
+    assert found.loss == pytest.approx(loss.item(), rel=1e-9)
 
 
 def test_images_in_small_pieces_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

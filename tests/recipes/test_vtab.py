@@ -96,7 +96,7 @@ def test_the_tasks_that_are_there_are_found_in_the_order_of_the_table(tmp_path: 
         "kitti": "KITTI",
     }
     assert list(find_tasks(tmp_path, ["kitti", "pets"])) == ["oxford_iiit_pet", "kitti"]
-    with pytest.raises(InputError, match=r"no folder of the task dtd; there are oxford_iiit_pet, svhn, kitti"):
+    with pytest.raises(InputError, match=r"no folder of the task dtd; there are kitti, oxford_iiit_pet, svhn"):
         find_tasks(tmp_path, ["dtd"])
     with pytest.raises(InputError, match=r"'svnh' is no task .*Did you mean svhn"):
         find_tasks(tmp_path, ["svnh"])
@@ -119,13 +119,14 @@ def source(tmp_path: Path) -> Source:
 
 
 def test_a_task_is_run_by_its_row_of_table_4(source: Source, tmp_path: Path) -> None:
-    lists = {"train800val200.txt": WHOLE * 200, "test.txt": TEST}
-    data = task_data(task(tmp_path / "dtd", lists))
+    folder = task(tmp_path / "dtd", {"train800val200.txt": WHOLE, "test.txt": TEST})
+    (folder / "train800val200.txt").write_text("".join(f"{line}\n" for line in WHOLE * 200))
+    data = task_data(folder)
     run = task_run(source, data, tmp_path / "out", Ranks(), changes={})
     config = run.config
     assert (config.steps, config.batch, config.preprocessing.image_size) == (2_500, 512, (384, 384))
     assert (config.schedule.shape, config.schedule.peak) == ("cosine", 0.01)
-    assert (config.optimizer.name, config.optimizer.momentum, config.optimizer.weight_decay) == ("sgd", 0.9, 0)
+    assert (config.optimizer.name, config.optimizer.beta1, config.optimizer.weight_decay) == ("sgd", 0.9, 0)
     assert config.optimizer.clip_norm == 1
     assert config.preprocessing.geometry == "square"
     assert (config.augmentation.crop, config.augmentation.flip) == ("none", 0)  # labels tell of places and directions

@@ -211,9 +211,8 @@ def _print(scores: Sequence[Score], title: str, arguments: Arguments) -> None:
         (str(shots or "all"), f"{images:,}", *(cells[shots, method] for method in methods))
         for shots, images in dict.fromkeys((score.shots, score.images) for score in scores)
     ]
-    several = (
-        f"Percent; mean and standard deviation over {arguments.seeds} draws." if arguments.seeds > 1 else "Percent."
-    )
+    drawn = any(score.spread is not None for score in scores)
+    several = f"Percent; mean and standard deviation over {arguments.seeds} draws." if drawn else "Percent."
     print_table(title, ("shots", "images", *methods), rows, notes=[several])
 
 

@@ -81,7 +81,7 @@ def fit_probe(
             bias.grad.add_(wrong.sum(0), alpha=1 / images)
         return loss
 
-    optimizer.step(look)  # type: ignore[no-untyped-call]
+    optimizer.step(look)
     return Probe(whitening=whitening, weights=weights.detach(), bias=bias.detach(), loss=look())
 
 

@@ -35,7 +35,9 @@ def open_vtab(folder: Path) -> Pile:
     whole = _list_of(folder, WHOLE)
     parts = [(0, whole)] if whole else [(0, _needed(folder, name)) for name in HALVES]
     parts.append((1, _needed(folder, TEST)))
-    paths, targets, splits = NamesBuilder(), [], []
+    paths = NamesBuilder()
+    targets: list[int] = []
+    splits: list[int] = []
     for split, path in parts:
         before = len(targets)
         for image, label in _read(path):
