@@ -73,13 +73,13 @@ def test_rows_in_small_pieces_give_the_same(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("shape", [(50_000, 768), (1_281_167, 1280), (10, 8192)])
-def test_no_piece_of_the_training_images_takes_more_than_32_mib(shape: tuple[int, int]) -> None:
+def test_no_piece_of_the_training_images_takes_more_than_8_mib(shape: tuple[int, int]) -> None:
     values = torch.zeros(1, 1).expand(shape)  # of which nothing is stored
     rows = rows_at_once(shape[1])
     white = Whitening(mean=torch.zeros(shape[1]), std=torch.ones(shape[1]))
     places, first = next(white.parts(values))
     assert places == slice(0, min(rows, shape[0]))
-    assert first.nbytes <= 32 * 2**20
+    assert first.nbytes <= 8 * 2**20
     assert first.dtype == torch.float64
 
 

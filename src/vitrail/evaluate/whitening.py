@@ -13,8 +13,8 @@ Row = Float[Tensor, "representation"]
 
 EPSILON = 1e-5
 """Added to every deviation."""
-VALUES = 2**22
-"""Numbers in float64 that are made at a time: 32 MiB."""
+VALUES = 2**20
+"""Numbers in float64 that are made at a time: 8 MiB, which is also quicker than more."""
 
 
 def rows_at_once(*widths: int) -> int:
@@ -34,13 +34,13 @@ class Whitening:
     def of(cls, features: Matrix) -> "Whitening":
         """Measure the training images, in two passes."""
         parts = features.split(rows_at_once(features.shape[1]))
-        mean = torch.stack([part.double().sum(0) for part in parts]).sum(0) / len(features)
-        squares = torch.stack([(part.double() - mean).square().sum(0) for part in parts]).sum(0)
+        mean = torch.stack([part.sum(0, dtype=torch.float64) for part in parts]).sum(0) / len(features)
+        squares = torch.stack([(part.double() - mean).square_().sum(0) for part in parts]).sum(0)
         return cls(mean=mean, std=(squares / len(features)).sqrt() + EPSILON)
 
     def __call__(self, features: Matrix) -> Matrix:
         """Whiten some rows, all at once."""
-        return (features.double() - self.mean) / self.std
+        return (features.double() - self.mean).div_(self.std)
 
     def parts(self, features: Matrix, *widths: int) -> Iterator[tuple[slice, Matrix]]:
         """Whiten all rows, some at a time, with their places; `widths` are of what else is made of each row."""
