@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vitrail.analysis.curves import percent_axis
 from vitrail.analysis.svg import page_style
 from vitrail.base.errors import InputError
 from vitrail.base.files import atomic_write
@@ -13,6 +14,8 @@ from vitrail.base.printable import printable
 SUFFIXES = (".svg", ".png")
 COLOURS = ("#2563eb", "#dd5b1d", "#12875a", "#8b4fc9")
 MARKERS = "osD^v<>"
+ASIDE = 1.025
+"""How far points with the same shots stand beside each other, as a factor, so that their bars can be told apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +42,7 @@ def check_picture(path: Path) -> None:
 def write_shots(lines: Sequence[ShotsLine], path: Path, *, title: str) -> None:
     """Draw the lines over shots on a logarithmic axis, with bars for their spread, and write the picture."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, NullLocator, PercentFormatter
+    from matplotlib.ticker import FuncFormatter, NullLocator
 
     kind = path.suffix.lower().removeprefix(".")
     with page_style():
@@ -47,17 +50,19 @@ def write_shots(lines: Sequence[ShotsLine], path: Path, *, title: str) -> None:
         axes = figure.add_subplot()
         for number, line in enumerate(lines):
             colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+            aside = ASIDE ** (number - (len(lines) - 1) / 2)
+            places = [shots * aside for shots in line.shots]
             axes.errorbar(
-                line.shots, line.accuracies, line.spreads, color=colour, marker=marker, capsize=3, label=line.name
+                places, line.accuracies, line.spreads, color=colour, marker=marker, capsize=3, label=line.name
             )
         axes.set_xscale("log")
         axes.set_xticks(sorted({shots for line in lines for shots in line.shots}))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda shots, _: f"{shots:,.6g}"))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: percent_axis(share)))
         axes.set_xlabel("training images of each class")
         axes.set_ylabel("accuracy")
-        axes.set_title(printable(title), fontsize=10, parse_math=False)
+        axes.set_title(printable(title), fontsize=10, parse_math=False, wrap=True)
         axes.grid(True, color="#e6e6e1")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)

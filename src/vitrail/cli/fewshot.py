@@ -25,7 +25,7 @@ from vitrail.base.progress import silent
 from vitrail.base.ranks import Ranks, join
 from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import load
-from vitrail.cli.model_file import FileFlags, hints
+from vitrail.cli.model_file import FileFlags, hints, model_name
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, print_json, print_table
 from vitrail.data.budget import Budget
@@ -110,13 +110,14 @@ def run(arguments: Arguments) -> None:
         if not ranks.first:  # what is left is the work of one
             return
         scores = measure(known, draws, asked, len(train.labels), methods, progress=progress)
-    title = f"Few-shot accuracy of {arguments.model} on {arguments.data}"
     if arguments.plot is not None:
+        title = f"Few-shot accuracy of {model_name(arguments.model)} on {Path(arguments.data).name or arguments.data}"
         write_shots(_lines(scores, len(train.labels)), Path(arguments.plot), title=title)
     if arguments.json:
         print_json(_told(arguments, extractor, test, len(asked.rows), scores))
         return
-    _print(scores, f"{title} ({len(asked.rows):,} images of {test.split}, {len(test.labels)} classes)", arguments)
+    told = f"{len(asked.rows):,} images of {test.split}, {len(test.labels)} classes"
+    _print(scores, f"Few-shot accuracy of {arguments.model} on {arguments.data} ({told})", arguments)
 
 
 def parse_shots(given: Sequence[str]) -> list[Shots]:

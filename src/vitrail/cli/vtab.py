@@ -19,6 +19,7 @@ import tyro
 
 from vitrail.base.printable import printable
 from vitrail.base.ranks import Ranks, join
+from vitrail.cli.model_file import model_name
 from vitrail.cli.report import Switch, flag, parse_size, print_json, print_table
 from vitrail.cli.watch import Watcher
 from vitrail.recipes.paper import TABLE_9, VTAB_GROUPS
@@ -99,7 +100,7 @@ def _prepared(arguments: Arguments, ranks: Ranks) -> dict[str, Run]:
     """Open every task before the first one starts, so that what is wrong with the last is said now."""
     folders = find_tasks(Path(arguments.root), arguments.tasks)
     source = open_source(arguments.model, pickle=arguments.pickle, num_heads=arguments.num_heads)
-    out = Path(arguments.out or Path("runs") / f"vtab-{_name_of(arguments.model)}")
+    out = Path(arguments.out or Path("runs") / f"vtab-{model_name(arguments.model)}")
     given = {"batch": arguments.batch, "schedule.peak": arguments.learning_rate, "seed": arguments.seed or None}
     changes = {path: value for path, value in given.items() if value is not None} | {
         "execution.device": arguments.device,
@@ -134,11 +135,6 @@ def _conducted(task: str, ready: Run, tasks: int, stop: StopSignal) -> dict[str,
         result = conduct(ready, watcher, stop)
         watcher.note(f"{task}: {result['accuracy']:.2%}.")
     return result
-
-
-def _name_of(model: str) -> str:
-    path = Path(model)
-    return path.resolve().parent.name if path.name == "model.safetensors" else path.stem
 
 
 def _print(title: str, results: Mapping[str, Any], missing: list[str], means: Means) -> None:
