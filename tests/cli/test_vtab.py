@@ -1,6 +1,7 @@
 """`vitrail vtab` on small made tasks."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,24 @@ def test_finished_tasks_are_kept_and_told_again(
     assert (found["mean_over"], found["complete"]) == (4, False)
     assert found["missing"] == [task for task in TASKS if task not in accuracies]
     assert found["tasks"][1]["paper"] == {name: column["dtd"] for name, column in TABLE_9.items()}
+
+
+def test_a_task_that_was_stopped_goes_on_and_ends_the_same(
+    done: Path, root: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(done, out)
+    for name in ("model.safetensors", "result.json", "report.html"):
+        (out / "kitti" / name).unlink()
+    for newest in sorted((out / "kitti" / "checkpoints").iterdir())[1:]:
+        newest.unlink()
+    found = told([str(model), str(root), "--out", str(out)], capsys)
+    assert found["tasks"] == [
+        row | {"run": row["run"].replace(str(done), str(out))}
+        for row in told([str(model), str(root), "--out", str(done)], capsys)["tasks"]
+    ]
+    ours, theirs = (vitrail.load(runs / "kitti" / "model.safetensors").state_dict() for runs in (done, out))
+    assert all(ours[name].equal(theirs[name]) for name in ours)
 
 
 def test_the_table_has_groups_means_the_papers_columns_and_what_is_missing(

@@ -80,7 +80,10 @@ def run(arguments: Arguments) -> int:
     with stop, join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
         runs = _prepared(arguments, ranks)
         try:
-            results = {task: _conducted(task, ready, len(runs), stop) for task, ready in runs.items()}
+            results = {
+                task: _conducted(f"{task}, {number} of {len(runs)}", ready, stop)
+                for number, (task, ready) in enumerate(runs.items(), start=1)
+            }
         except StoppedError as stopped:
             if ranks.first:
                 print(f"vitrail: {stopped}", file=sys.stderr)
@@ -122,18 +125,16 @@ def _prepared(arguments: Arguments, ranks: Ranks) -> dict[str, Run]:
     }
 
 
-def _conducted(task: str, ready: Run, tasks: int, stop: StopSignal) -> dict[str, Any]:
+def _conducted(words: str, ready: Run, stop: StopSignal) -> dict[str, Any]:
     """Bring one task to its end, or say again what a finished one said."""
     data, held = ready.data, ready.data.held
     with Watcher(ready.config, quiet=not ready.ranks.first) as watcher:
         tested = 0 if held is None else len(held)
-        watcher.note(
-            f"{task} (of {tasks}): {len(data.train)} images of {data.classes} classes, {tested} to be measured on."
-        )
+        watcher.note(f"{words}: {len(data.train)} images of {data.classes} classes, {tested} to be measured on.")
         for note in data.notes:
             watcher.note(printable(note))
         result = conduct(ready, watcher, stop)
-        watcher.note(f"{task}: {result['accuracy']:.2%}.")
+        watcher.note(f"{words}: {result['accuracy']:.2%}.")
     return result
 
 
