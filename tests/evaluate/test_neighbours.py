@@ -6,7 +6,7 @@ import torch
 from sklearn.neighbors import KNeighborsClassifier
 
 from tests.evaluate.making import made_features
-from vitrail.evaluate import whitening
+from vitrail.evaluate import neighbours as module
 from vitrail.evaluate.neighbours import neighbours
 
 
@@ -26,7 +26,7 @@ def test_pieces_of_the_asked_images_give_the_same(monkeypatch: pytest.MonkeyPatc
     values, targets = made_features(50, 8, 3, apart=0.5)
     asked, _ = made_features(41, 8, 3, seed=5, apart=0.5)
     whole = neighbours(values, targets, 3, asked)["neighbours"]
-    monkeypatch.setattr(whitening, "VALUES", 150)
+    monkeypatch.setattr(module, "SIMILARITIES", 150)
     assert (neighbours(values, targets, 3, asked)["neighbours"] == whole).all()
 
 

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from sklearn.linear_model import LogisticRegression
 
 from tests.evaluate.making import made_features, whitened
+from vitrail.evaluate import probe as module
 from vitrail.evaluate import whitening
 from vitrail.evaluate.probe import fit_probe, probe
 
@@ -34,7 +35,7 @@ def test_two_classes_are_scikit_learns_with_twice_the_c() -> None:
 
 def test_at_the_end_the_gradient_of_the_loss_is_zero() -> None:
     values, targets = made_features(150, 10, 3, apart=0.5)
-    found = fit_probe(values, targets, 3, c=0.5)
+    found = fit_probe(values, targets, 3, c=0.5, tolerance=1e-6)
     x, y = torch.from_numpy(whitened(values, values)), torch.from_numpy(targets)
     weights, bias = found.weights.clone().requires_grad_(), found.bias.clone().requires_grad_()
     loss = F.cross_entropy(x @ weights + bias, y) + weights.square().sum() / (2 * 0.5 * 150)
@@ -48,9 +49,11 @@ def test_images_in_small_pieces_give_the_same(monkeypatch: pytest.MonkeyPatch) -
     values, targets = made_features(101, 7, 3, apart=0.5)
     whole = fit_probe(values, targets, 3, tolerance=1e-9)
     monkeypatch.setattr(whitening, "VALUES", 70)
-    pieces = fit_probe(values, targets, 3, tolerance=1e-9)
-    torch.testing.assert_close(pieces.weights, whole.weights, rtol=0, atol=1e-6)
-    assert (probe(values, targets, 3, values)["probe"] == whole.predict(values)).all()
+    for kept in (2**20, 0):  # whitened once, and again in every step
+        monkeypatch.setattr(module, "KEPT", kept)
+        pieces = fit_probe(values, targets, 3, tolerance=1e-9)
+        torch.testing.assert_close(pieces.weights, whole.weights, rtol=0, atol=1e-6)
+    assert (probe(values, targets, 3, values)["probe"] == fit_probe(values, targets, 3).predict(values)).all()
 
 
 def test_the_number_of_steps_is_kept() -> None:

@@ -11,10 +11,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vitrail.evaluate.features import Matrix
-from vitrail.evaluate.whitening import rows_at_once
 
 NEIGHBOURS = 20
 TEMPERATURE = 0.07
+SIMILARITIES = 2**24
+"""Numbers in float32 that are compared at a time: 64 MiB; fewer make the products slower."""
 
 
 def neighbours(
@@ -30,7 +31,7 @@ def neighbours(
     known = F.normalize(features, dim=1)
     classes = torch.from_numpy(targets.astype(np.int64))
     found = np.empty(len(asked), dtype=np.int64)
-    step = rows_at_once(len(known), known.shape[1], num_classes)
+    step = max(SIMILARITIES // max(len(known), known.shape[1], num_classes), 1)
     for start in range(0, len(asked), step):
         some = F.normalize(asked[start : start + step], dim=1)
         near = (some @ known.mT).topk(min(most, len(known)), dim=1)
