@@ -44,7 +44,7 @@ def test_recipes_for_another_verb_say_which() -> None:
         find_recipe("finetune-pets")
     with pytest.raises(ConfigError, match="vitrail train DATA --recipe imagenet1k-B/16"):
         find_adaptation("imagenet1k-B/16")
-    with pytest.raises(ConfigError, match="Did you mean 'finetune-pets'"):
+    with pytest.raises(ConfigError, match="Did you mean finetune-pets"):
         find_adaptation("finetune-pet")
 
 

@@ -18,7 +18,7 @@ from vitrail.train.signals import StopSignal
 
 WARM_STEPS = 3
 MEASURED_SECONDS = 8.0
-RESERVE = 0.1
+RESERVE = 0.05
 """Share of the time that is not planned for: long runs are slower than their first seconds."""
 EVALUATION_COST = 0.4
 """Of a training step's time for each image: a forward pass, and reading."""
