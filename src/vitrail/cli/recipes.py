@@ -30,7 +30,8 @@ class Arguments:
 def run(arguments: Arguments) -> None:
     """Print one line for each recipe, and the command that runs it."""
     for name in arguments.names:
-        find_recipe(name)
+        if name not in FINETUNING:
+            find_recipe(name)
     shown = [name for name in recipe_names() if not arguments.names or name in arguments.names]
     rows = [_describe(name) for name in shown]
     if arguments.json:

@@ -119,7 +119,7 @@ def regularisation(config: RunConfig) -> str:
 def print_result(result: dict[str, Any], folder: RunFolder) -> None:
     """Say how good the model is, where everything lies, and what to type next."""
     print_table("Trained", ("", "value", "note"), result_rows(result, folder))
-    print(f"\nNext: vitrail show {folder.model}")
+    print(f"\nNext: vitrail predict {folder.model} IMAGE")
 
 
 def result_rows(result: dict[str, Any], folder: RunFolder) -> list[tuple[str, str, str]]:

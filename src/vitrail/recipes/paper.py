@@ -1,4 +1,4 @@
-"""The paper's runs and what they cost, as data: Tables 2, 3, 4 and 6."""
+"""The paper's runs and what they cost, as data: Tables 2, 3, 4, 6 and 9."""
 
 from dataclasses import dataclass
 
@@ -219,6 +219,41 @@ CORE_DAYS: dict[tuple[str, str], float] = {
     ("L/16", "imagenet21k"): 230.0,
 }
 """Table 2: TPUv3-core-days of pre-training, by model and data."""
+
+VTAB_GROUPS: dict[str, tuple[str, ...]] = {
+    "natural": ("caltech101", "cifar", "dtd", "oxford_flowers102", "oxford_iiit_pet", "sun397", "svhn"),
+    "specialized": ("patch_camelyon", "eurosat", "resisc45", "diabetic_retinopathy"),
+    "structured": (
+        "clevr_count",
+        "clevr_dist",
+        "dmlab",
+        "dsprites_loc",
+        "dsprites_ori",
+        "kitti",
+        "smallnorb_azi",
+        "smallnorb_ele",
+    ),
+}
+"""The 19 tasks of VTAB-1k in the order of Table 9, by the usual names of their folders."""
+
+
+def _table_9(natural: str, specialized: str, structured: str) -> dict[str, float]:
+    accuracies = map(float, f"{natural} {specialized} {structured}".split())
+    return dict(zip((task for tasks in VTAB_GROUPS.values() for task in tasks), accuracies, strict=True))
+
+
+TABLE_9: dict[str, dict[str, float]] = {
+    "H/14 JFT": _table_9(
+        "95.3 85.5 75.2 99.7 97.2 65.0 88.9", "83.3 96.7 91.4 76.6", "91.7 63.8 53.1 79.4 63.3 84.5 33.2 51.2"
+    ),
+    "L/16 JFT": _table_9(
+        "95.4 81.9 74.3 99.7 96.7 63.5 87.4", "83.6 96.5 89.7 77.1", "86.4 63.1 49.7 74.5 60.5 82.2 36.2 51.1"
+    ),
+    "L/16 I21k": _table_9(
+        "90.8 84.1 74.1 99.3 92.7 61.0 80.9", "82.5 95.6 85.2 75.3", "70.3 56.1 41.9 74.7 64.9 79.9 30.5 41.7"
+    ),
+}
+"""Accuracy on VTAB-1k in percent, by model and its pre-training data, and by task."""
 
 
 def pretraining_epochs(model: str, data: str) -> int:
