@@ -12,7 +12,7 @@ import vitrail
 from tests.tiny import perturbed, vit_config
 from tests.train.making import made_dataset
 from vitrail.cli.main import main
-from vitrail.recipes.paper import TABLE_9
+from vitrail.recipes.results import TABLE_9
 from vitrail.recipes.vtab import TASKS
 
 pytestmark = pytest.mark.usefixtures("unchecked")

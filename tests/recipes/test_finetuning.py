@@ -5,7 +5,7 @@ import pytest
 from vitrail.base.errors import ConfigError
 from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.names import find_adaptation, find_recipe
-from vitrail.recipes.paper import TABLE_5
+from vitrail.recipes.results import TABLE_5
 from vitrail.runs.choose import Facts
 
 FACTS = Facts(images=5_000, classes=37, channels=3, side=300)

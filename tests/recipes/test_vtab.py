@@ -9,7 +9,7 @@ import vitrail
 from tests.data.test_vtab import TEST, WHOLE, task
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
-from vitrail.recipes.paper import TABLE_9, VTAB_GROUPS
+from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
 from vitrail.recipes.vtab import TASKS, find_tasks, summarise, task_data, task_named, task_run
 from vitrail.runs.start import Source, open_source
 

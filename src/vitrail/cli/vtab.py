@@ -22,7 +22,7 @@ from vitrail.base.ranks import Ranks, join
 from vitrail.cli.model_file import model_name
 from vitrail.cli.report import Switch, flag, parse_size, print_json, print_table
 from vitrail.cli.watch import Watcher
-from vitrail.recipes.paper import TABLE_9, VTAB_GROUPS
+from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
 from vitrail.recipes.vtab import TASKS, Means, find_tasks, summarise, task_data, task_run
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import Device

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from vitrail.data.augment import Augmentation
 from vitrail.model.build import configure
 from vitrail.model.cost import cost
-from vitrail.recipes.paper import FINETUNING_BATCH, FINETUNING_SIZE, TABLE_4, TABLE_5, Finetuning
+from vitrail.recipes.paper import FINETUNING_BATCH, FINETUNING_SIZE, TABLE_4, Finetuning
+from vitrail.recipes.results import TABLE_5
 from vitrail.runs.adapt import Adaptation
 from vitrail.runs.plan import FLOPS_PER_MAC
 

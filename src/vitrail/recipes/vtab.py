@@ -18,7 +18,7 @@ from vitrail.data.catalog import open_splits
 from vitrail.data.sources.vtab import is_vtab
 from vitrail.model.patches import Size
 from vitrail.recipes.finetuning import FINETUNING
-from vitrail.recipes.paper import VTAB_GROUPS
+from vitrail.recipes.results import VTAB_GROUPS
 from vitrail.runs.adapt import adapted_settings
 from vitrail.runs.config import DataConfig
 from vitrail.runs.data import RunData
