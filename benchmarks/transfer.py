@@ -1,6 +1,6 @@
 """What transfer gains on real data, on two cores: fine-tuning against training from scratch, resolution, shots.
 
-    python benchmarks/transfer.py MODEL PHOTOS [--steps 300] [--only NAME ...]
+    python benchmarks/transfer.py MODEL PHOTOS [--steps 120] [--only NAME ...]
 
 MODEL is a small model that `vitrail train cifar10.npz --minutes 10` has made; PHOTOS a folder of photos with train/ and
 val/. Every line is one or more runs of the command, with 3 seeds, the same number of steps, the same batch and the same
@@ -70,10 +70,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("photos")
-    parser.add_argument("--steps", default="300")
+    parser.add_argument("--steps", default="120")
     parser.add_argument("--only", nargs="+")
     args = parser.parse_args()
-    model, photos, length = args.model, args.photos, ("--steps", args.steps)
+    model, photos, length = args.model, args.photos, ("--steps", args.steps, "--evaluate-every", args.steps)
     little = ("--fraction", "0.02", "--batch", "64")  # 1,200 of the 60,000 images, 120 of each class
     batch = ("--batch", "30")
     lines = {
