@@ -18,6 +18,7 @@ VERBS = {
     "diff": "compare two models, whatever their formats: settings, and tensor by tensor",
     "models": "list every model with its parameters, tokens and multiply-accumulates",
     "plan": "work out the memory, FLOPs and time of a training run before it starts",
+    "predict": "say what is on images: a photo, or a folder of any size into one file; go on where it was stopped",
     "recipes": "list the recipes: the paper's runs, their cost and results",
     "show": "tell what a file holds: config, parameters, labels, preprocessing, provenance, digest",
     "train": "train a model on a folder of images, or any other data; go on where it was stopped",
