@@ -76,9 +76,11 @@ def run(arguments: Arguments) -> int:
     begin(Path(arguments.model))  # the file is hashed while torch is imported
     import torch
 
+    from vitrail.base.memory import keep_freed_memory
     from vitrail.base.ranks import join
     from vitrail.predict.classifier import Classifier
 
+    keep_freed_memory()
     if arguments.threads is not None:
         torch.set_num_threads(arguments.threads)
     with join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
@@ -134,12 +136,10 @@ def _to_screen(arguments: Arguments, classifier: "Classifier") -> int:
 
 def _to_file(arguments: Arguments, classifier: "Classifier", out: Path, ranks: "Ranks") -> int:
     """Answer into a file, and say what came out."""
-    from vitrail.base.memory import keep_freed_memory
     from vitrail.base.progress import silent
     from vitrail.cli.progress import progress
     from vitrail.predict.work import Work
 
-    keep_freed_memory()
     work = Work(classifier=classifier, out=out, top=arguments.top, ranks=ranks)
     try:
         outcome = work.run(lambda: _list(arguments.images), progress if ranks.first else silent)

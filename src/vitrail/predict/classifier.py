@@ -2,11 +2,12 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import torch
 from jaxtyping import Float
@@ -21,6 +22,7 @@ from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.data.transforms import normalise, preprocess
 from vitrail.model.build import Model, as_size
 from vitrail.model.patches import Size, size_text
+from vitrail.model.vit import ViT
 from vitrail.predict.inputs import Picture, name_of, pixels_of
 from vitrail.predict.labels import read_labels
 from vitrail.predict.reading import Prepare, prepared_batches, usual_workers
@@ -159,10 +161,8 @@ class Classifier:
     @overload
     def predict(self, images: Picture, *, top: int = 5) -> Prediction: ...
     @overload
-    def predict(self, images: list[Picture] | tuple[Picture, ...], *, top: int = 5) -> list[Prediction]: ...
-    def predict(
-        self, images: Picture | list[Picture] | tuple[Picture, ...], *, top: int = 5
-    ) -> Prediction | list[Prediction]:
+    def predict(self, images: list[Any] | tuple[Any, ...], *, top: int = 5) -> list[Prediction]: ...
+    def predict(self, images: Picture | list[Any] | tuple[Any, ...], *, top: int = 5) -> Prediction | list[Prediction]:
         """Say what is on an image, or on each image of a list.
 
         An image is a path, the bytes of a file, an image of Pillow, or an array or tensor of uint8 with the channels
@@ -170,23 +170,20 @@ class Classifier:
         """
         given = images if isinstance(images, list | tuple) else [images]
         found = []
-        answers = self.answers(lambda row: self.prepare(given[row]), range(len(given)), top=top)
-        for row, answer in answers:
-            name = name_of(given[row], row)
-            if isinstance(answer, ImageError):
-                raise ImageError(f"{name}: {answer}")
-            found.append(self.prediction(name, answer))
+        with closing(self.answers(lambda row: self.prepare(given[row]), range(len(given)), top=top)) as answers:
+            for row, answer in answers:
+                name = name_of(given[row], row)
+                if isinstance(answer, ImageError):
+                    raise ImageError(f"{name}: {answer}")
+                named = tuple((self.labels[number], probability) for number, probability in answer)
+                found.append(Prediction(name=name, top=named))
         return found if isinstance(images, list | tuple) else found[0]
-
-    def prediction(self, name: str, answer: tuple[tuple[int, float], ...]) -> Prediction:
-        """Give an answer its names."""
-        return Prediction(name=name, top=tuple((self.labels[number], probability) for number, probability in answer))
 
     def prepare(self, image: Picture) -> NewPixels:
         """Read an image, and bring it to the channels and the size of the model."""
         return preprocess(pixels_of(image, self.model.config.channels), self.preprocessing)
 
-    def answers(self, prepare: Prepare, rows: Sequence[int], *, top: int) -> Iterator[tuple[int, Answer]]:
+    def answers(self, prepare: Prepare, rows: Sequence[int], *, top: int) -> Generator[tuple[int, Answer], None, None]:
         """Answer for every image that `prepare` reads, in order; that to a broken one is what is wrong with it."""
         if top < 1:
             raise ConfigError(f"the {top} most probable classes were asked for, but it must be at least 1.")
@@ -230,6 +227,6 @@ def most_probable(scores: Scores, top: int) -> list[Answer]:
 
 def _head(model: Model) -> nn.Linear:
     """Return the last layer."""
-    found = model.head.linear if hasattr(model, "head") else model.linear
+    found = model.head.linear if isinstance(model, ViT) else model.linear
     assert isinstance(found, nn.Linear)  # noqa: S101 - a model with classes has one
     return found

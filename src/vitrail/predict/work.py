@@ -72,7 +72,7 @@ class Work:
                 if problem is not None:
                     raise problem
                 return None
-            listing = listing or parts.listing()
+            listing = parts.listing() if listing is None else listing
             pending = self._pending(parts, job, len(listing))
             start = self.ranks.agree(time.time_ns())
             self._answer(listing, pending[self.ranks.rank :: self.ranks.world], parts, start, progress)
