@@ -6,7 +6,10 @@ from tests.data.pictures import photo
 from tests.predict.making import saved_model
 from vitrail import Classifier
 
-pytestmark = pytest.mark.compiled
+pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.filterwarnings("ignore"),  # torch's own compiler warns about torch
+]
 
 
 def test_a_compiled_classifier_answers_as_the_other_one(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import os
 import random
 from collections import Counter
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,12 +42,13 @@ class Reads:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.counts: Counter[str] = Counter()
         self.stop_after = 10**9
-        original = Listing.read
+        original, lock = Listing.read, Lock()
 
         def read(listing: Listing, row: int) -> bytes:
-            if sum(self.counts.values()) >= self.stop_after:
-                raise KeyboardInterrupt
-            self.counts[listing.name(row)] += 1
+            with lock:
+                if sum(self.counts.values()) >= self.stop_after:
+                    raise KeyboardInterrupt
+                self.counts[listing.name(row)] += 1
             return original(listing, row)
 
         monkeypatch.setattr(Listing, "read", read)
@@ -150,9 +153,8 @@ def test_what_was_answered_before_is_not_read_again(model: Path, photos: Path, t
     reads.stop_after = 10**9
     outcome = work(model, [str(photos)], out)
     assert outcome.before == 8  # two batches of four; the ninth image was read and not answered
-    again = set(first) & set(reads.counts)
-    assert len([name for name in again if "07" not in name]) == 1
-    assert len(reads.counts) == 23 - 8 + ("07" in str(again))
+    assert len(set(first) & set(reads.counts)) == 1
+    assert len(reads.counts) == 23 - 8
 
 
 def test_a_broken_image_is_tried_again_after_a_stop(model: Path, photos: Path, tmp_path: Path, reads: Reads) -> None:
@@ -220,13 +222,19 @@ def test_an_output_that_cannot_be_written_is_refused_before_an_image_is_read(
 def test_a_full_disk_is_a_sentence_and_nothing_is_lost(
     model: Path, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: int) -> None:
-        raise OSError(28, "No space left on device")
+    class FullDisk:
+        """The system, on which answers cannot be written."""
+
+        def fsync(self, _: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(os, name)
 
     with monkeypatch.context() as patched:
         patched.setattr(parts_module, "SYNC", -1.0)
-        patched.setattr(parts_module.os, "fsync", full)
-        with pytest.raises(WriteError, match="No space left"):
+        patched.setattr(parts_module, "os", FullDisk())
+        with pytest.raises(WriteError, match="No space left on device; what was answered before is kept"):
             work(model, [str(photos)], tmp_path / "x.csv")
     assert work(model, [str(photos)], tmp_path / "x.csv").images == 23
 
