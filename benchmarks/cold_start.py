@@ -68,7 +68,7 @@ paths = json.load(open(sys.argv[2]))
 classifier.predict(paths[:8])
 began = time.perf_counter()
 work = Work(classifier=classifier, out=Path(sys.argv[3]), top=5, ranks=Ranks())
-outcome = work.run(lambda: list_images(paths, sys.stdin.buffer))
+outcome = work.run(lambda: list_images(paths, sys.stdin.buffer.read))
 print((outcome.images - outcome.failed) / (time.perf_counter() - began), flush=True)
 """
 

@@ -1,6 +1,7 @@
 import hashlib
 import json
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,9 @@ def test_a_file_that_changed_meanwhile_has_no_digest(tmp_path: Path) -> None:
     path = tmp_path / "x"
     stored(path)
     begin(path)
+    for thread in threading.enumerate():
+        if thread.name == "vitrail-digest":
+            thread.join()
     os.utime(path, ns=(1, 1))
     assert begun(path) is None
 

@@ -1,6 +1,5 @@
 """A small model in a file, photos to show it, and its answers worked out by hand."""
 
-import io
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -56,6 +55,6 @@ def resized(image: Image.Image) -> np.ndarray:
 def work(model: Path, words: list[str], out: Path, *, top: int = 3, **changes) -> Outcome:
     """Predict in this process, as the command does."""
     classifier = Classifier.load(model, device="cpu", **{"batch": 4, "workers": 2} | changes)
-    outcome = Work(classifier=classifier, out=out, top=top, ranks=Ranks()).run(lambda: list_images(words, io.BytesIO()))
+    outcome = Work(classifier=classifier, out=out, top=top, ranks=Ranks()).run(lambda: list_images(words, bytes))
     assert outcome is not None
     return outcome

@@ -1,4 +1,3 @@
-import io
 import os
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from vitrail.predict.folder import Listing, list_images
 
 
 def listed(*words: str | Path, stdin: bytes = b"") -> list[str]:
-    found = list_images([str(word) for word in words], io.BytesIO(stdin))
+    found = list_images([str(word) for word in words], lambda: stdin)
     return [found.name(row) for row in range(len(found))]
 
 
@@ -32,7 +31,7 @@ def test_words_keep_their_order_and_a_file_counts_once(photos: Path) -> None:
     words = [photos / "sub", photos / "b.png", photos, "./photos/../photos/a.png"]
     expected = ["sub/c.JPG", "sub/deep/d.webp", "b.png", "a.png", "zoo/f.gif"]
     assert listed(*words) == [f"photos/{name}" for name in expected]
-    found = list_images([str(word) for word in words], io.BytesIO())
+    found = list_images([str(word) for word in words], bytes)
     assert found.notes == ("4 images were named more than once; each is answered once.",)
 
 
@@ -67,11 +66,11 @@ def test_lists_come_from_a_file_or_from_stdin(form: str, photos: Path) -> None:
 
 
 def test_a_listed_file_that_is_missing_shows_when_it_is_read(photos: Path) -> None:
-    found = list_images(["-"], io.BytesIO(b"photos/a.png\nnowhere.png\nphotos\n"))
+    found = list_images(["-"], lambda: b"photos/a.png\nnowhere.png\nphotos\n")
     assert found.read(0) == (photos / "a.png").read_bytes()
     with pytest.raises(ImageError, match="there is no such file"):
         found.read(1)
-    with pytest.raises(ImageError, match="it is no plain file"):
+    with pytest.raises(ImageError, match="Is a directory"):
         found.read(2)
 
 
@@ -80,18 +79,18 @@ def test_links_that_lead_out_of_a_folder_are_not_followed_but_named_ones_are(pho
     (photos / "link.png").symlink_to(Path("secret.png").resolve())
     (photos / "inner.png").symlink_to(Path("a.png"))
     (photos / "loop").symlink_to(photos.resolve())
-    found = list_images([str(photos)], io.BytesIO())
+    found = list_images([str(photos)], bytes)
     names = [found.name(row) for row in range(len(found))]
     assert "photos/link.png" not in names
     assert "photos/inner.png" in names
     assert "2 links were not followed" in found.notes[0]
     assert listed("photos/link.png") == ["photos/link.png"]
-    assert listed("photos/l*.png", "photos/a.png", "photos/i*.png") == ["photos/a.png", "photos/inner.png"]
+    assert listed("photos/[li]*.png", "photos/a.png") == ["photos/inner.png", "photos/a.png"]
 
 
 def test_a_file_that_becomes_a_link_outwards_is_not_read(photos: Path) -> None:
     Path("secret.png").write_bytes(picture(9))
-    found = list_images([str(photos)], io.BytesIO())
+    found = list_images([str(photos)], bytes)
     (photos / "a.png").unlink()
     (photos / "a.png").symlink_to(Path("secret.png").resolve())
     with pytest.raises(ImageError, match="outside the given folder"):
@@ -125,16 +124,16 @@ def test_names_that_are_no_text_are_read(tmp_path: Path) -> None:
     name = os.fsencode(tmp_path) + b"/\xff\xfe.png"
     with open(name, "wb") as file:  # noqa: PTH123
         file.write(picture(1))
-    found = list_images([str(tmp_path)], io.BytesIO())
+    found = list_images([str(tmp_path)], bytes)
     assert found.name(0).endswith("\\xff\\xfe.png")
     assert found.read(0) == picture(1)
 
 
 def test_a_list_is_the_same_after_it_was_saved(photos: Path, tmp_path: Path) -> None:
-    found = list_images([str(photos), "photos/../photos/notes.txt"], io.BytesIO())
+    found = list_images([str(photos), "photos/../photos/notes.txt"], bytes)
     found.save(tmp_path / "files.index")
     again = Listing.open(tmp_path / "files.index")
     assert again.digest == found.digest
     assert [again.read(row) for row in range(len(again))] == [found.read(row) for row in range(len(found))]
-    fewer = list_images([str(photos)], io.BytesIO())
+    fewer = list_images([str(photos)], bytes)
     assert fewer.digest != found.digest

@@ -15,10 +15,9 @@ import glob
 import hashlib
 import os
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from jaxtyping import Int
@@ -44,6 +43,8 @@ class Listing:
     """Which of the `allowed` folders each must lie in."""
     allowed: tuple[bytes, ...]
     """Real folders."""
+    start: bytes
+    """The folder that relative paths start from."""
     notes: tuple[str, ...] = ()
     """What was left out, a sentence each."""
 
@@ -58,7 +59,8 @@ class Listing:
     def read(self, row: int) -> bytes:
         """Read a file, if it is a plain one where it should be."""
         try:
-            return read_inside(self.names[row], (self.allowed[self.roots[row]],))
+            path = os.path.join(self.start, self.names[row])  # noqa: PTH118
+            return read_inside(path, (self.allowed[self.roots[row]],))
         except FileNotFoundError:
             raise ImageError("there is no such file.") from None
         except OSError as error:
@@ -74,7 +76,8 @@ class Listing:
     def save(self, path: Path) -> None:
         """Write the list for other ranks."""
         arrays = {"blob": self.names.blob, "offsets": self.names.offsets, "roots": self.roots}
-        write_arrays(path, {"allowed": [os.fsdecode(folder) for folder in self.allowed]}, arrays)
+        described = {"allowed": [*map(os.fsdecode, self.allowed)], "start": os.fsdecode(self.start)}
+        write_arrays(path, described, arrays)
 
     @classmethod
     def open(cls, path: Path) -> "Listing":
@@ -84,15 +87,16 @@ class Listing:
             names=Names(arrays["blob"], arrays["offsets"]),
             roots=arrays["roots"],
             allowed=tuple(map(os.fsencode, described["allowed"])),
+            start=os.fsencode(described["start"]),
         )
 
 
-def list_images(words: Sequence[str], stdin: BinaryIO) -> Listing:
-    """List what the words stand for; a word that stands for nothing is refused."""
+def list_images(words: Sequence[str], stdin: Callable[[], bytes]) -> Listing:
+    """List what the words stand for, reading `stdin` where asked; a word that stands for nothing is refused."""
     found = _Found(alone=len(words) == 1)
     for word in words:
         if word == "-":
-            found.add_lines(stdin.read(), "stdin")
+            found.add_lines(stdin(), "stdin")
         elif word.startswith("@"):
             found.add_lines(_read_list(word[1:]), word[1:])
         elif os.path.isdir(word):  # noqa: PTH112
@@ -115,6 +119,7 @@ class _Found:
 
     def __init__(self, *, alone: bool) -> None:
         self.names, self.roots = NamesBuilder(), array("i")
+        self.start = os.getcwdb()  # noqa: PTH109
         self.allowed: dict[bytes, int] = {}
         self.seen: set[bytes] = set()
         self.alone = alone
@@ -124,7 +129,8 @@ class _Found:
     def add(self, path: bytes, root: bytes, *, check: bool = True) -> None:
         """Note one file, unless it is there already."""
         if check:
-            real = os.path.join(real_folder(os.path.dirname(path)), os.path.basename(path))  # noqa: PTH118 PTH119 PTH120
+            folder, name = os.path.split(os.path.join(self.start, path))  # noqa: PTH118
+            real = os.path.join(real_folder(folder), name)  # noqa: PTH118
             if real in self.seen:
                 self.twice += 1
                 return
@@ -187,6 +193,7 @@ class _Found:
             names=self.names.done(),
             roots=np.frombuffer(self.roots, np.int32),
             allowed=tuple(self.allowed),
+            start=self.start,
             notes=tuple(notes),
         )
 
