@@ -1,7 +1,7 @@
 """Say what is on images: the most probable classes of a trained model, with their probabilities.
 
-Images are files, folders (with everything below them), quoted patterns, @LIST for a text with a path on each line, and
-- for the same from stdin; each file counts once. With --out the answers become a file, in order; stopped at any moment,
+Images are files, folders (with everything below them), quoted patterns, @LIST for a text with a path on each line, or -
+for such a text from stdin; each file counts once. With --out the answers become a file, in order; stopped at any time,
 the same command goes on, and under torchrun ranks share the images. An image that cannot be read is told, has a row
 with its error in the output, and stops nothing: the exit code is 1 only if none could be read.
 
@@ -37,7 +37,11 @@ class Arguments:
 
     model: Annotated[str, tyro.conf.Positional, flag("MODEL")]
     """A file or folder of weights, of any format that `vitrail show` reads."""
-    images: Annotated[tuple[str, ...], tyro.conf.Positional, flag("IMAGE-OR-FOLDER [...]")]
+    images: Annotated[
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="IMAGE-OR-FOLDER [...]", help_behavior_hint="(required)"),
+    ]
     """What to look at."""
     top: int = 5
     """How many classes to tell for each image."""
