@@ -187,9 +187,7 @@ class Classifier:
         """Answer for every image that `prepare` reads, in order; that to a broken one is what is wrong with it."""
         if top < 1:
             raise ConfigError(f"the {top} most probable classes were asked for, but it must be at least 1.")
-        ahead = 0 if self.device.type == "cpu" else 2
-        batches = prepared_batches(prepare, rows, batch=self.batch, workers=self.workers, ahead=ahead)
-        for prepared in batches:
+        for prepared in prepared_batches(prepare, rows, batch=self.batch, workers=self.workers):
             good = [row for row in prepared.rows if row not in prepared.broken]
             found: dict[int, Answer] = dict(prepared.broken)
             if good:

@@ -15,6 +15,8 @@ Prepare = Callable[[int], Pixels]
 """Reads one image, by number, and brings it to the model's size."""
 
 MOST_WORKERS = 8
+AHEAD = 2
+"""Batches that are read while another is computed."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,12 +37,12 @@ def usual_workers() -> int:
 
 
 def prepared_batches(
-    prepare: Prepare, rows: Sequence[int], *, batch: int, workers: int, ahead: int
+    prepare: Prepare, rows: Sequence[int], *, batch: int, workers: int, ahead: int = AHEAD
 ) -> Iterator[Prepared]:
     """Yield images in batches; while one is computed, the next `ahead` of them are being read.
 
     Decoders and resizing let go of Python's lock, so that threads share the work, and nothing is copied between
-    processes. On a CPU that computes with all of its cores there is nothing to gain from reading ahead (docs/log.md).
+    processes. On a CPU that computes with all of its cores this still gains a little (docs/log.md).
     """
     chunks = (rows[start : start + batch] for start in range(0, len(rows), batch))
     if len(rows) == 1 or not workers:
