@@ -150,12 +150,12 @@ def test_what_was_answered_before_is_not_read_again(model: Path, photos: Path, t
     out = tmp_path / "x.jsonl"
     reads.stop_after = 9
     with pytest.raises(Killed):
-        work(model, [str(photos)], out)
+        work(model, [str(photos)], out, workers=1)
     first = dict(reads.counts)
     assert len(first) == 9
     reads.counts.clear()
     reads.stop_after = 10**9
-    outcome = work(model, [str(photos)], out)
+    outcome = work(model, [str(photos)], out, workers=1)
     assert outcome.before == 8  # two batches of four; the ninth image was read and not answered
     assert len(set(first) & set(reads.counts)) == 1
     assert len(reads.counts) == 23 - 8

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
@@ -25,14 +26,16 @@ from vitrail.model.patches import Size, size_text
 from vitrail.model.vit import ViT
 from vitrail.predict.inputs import Picture, name_of, pixels_of
 from vitrail.predict.labels import read_labels
-from vitrail.predict.reading import Prepare, prepared_batches, usual_workers
+from vitrail.predict.reading import Prepare, Prepared, in_order, read_batch
 
 Answer = tuple[tuple[int, float], ...] | ImageError
 """The most probable classes by number, the first one first; or why there is no answer."""
 Scores = Float[Tensor, "batch class"]
 
-BATCH = {"cpu": 8}
+BATCH = {"cpu": 4}
 """Images that go through the model at once; 64 on any other device."""
+MOST_READERS = 8
+"""Threads that read for a device that computes by itself."""
 DIGITS = 7
 """Significant digits of a probability: what float32 carries."""
 
@@ -78,7 +81,7 @@ class Classifier:
     batch: int
     """Images that go through the network at once."""
     workers: int
-    """Threads that read and decode images."""
+    """Threads: on a CPU each reads and computes, elsewhere they read."""
     compiled: bool = False
     """Whether torch.compile makes the network faster, after a minute of its own."""
     notes: tuple[str, ...] = ()
@@ -153,7 +156,7 @@ class Classifier:
             preprocessing=pixels,
             device=place,
             batch=batch or BATCH.get(place.type, 64),
-            workers=workers or usual_workers(),
+            workers=workers or (torch.get_num_threads() if place.type == "cpu" else MOST_READERS),
             compiled=compiled,
             notes=(*notes, *fresh),
         )
@@ -184,15 +187,43 @@ class Classifier:
         return preprocess(pixels_of(image, self.model.config.channels), self.preprocessing)
 
     def answers(self, prepare: Prepare, rows: Sequence[int], *, top: int) -> Generator[tuple[int, Answer], None, None]:
-        """Answer for every image that `prepare` reads, in order; that to a broken one is what is wrong with it."""
+        """Answer for every image that `prepare` reads, in order; that to a broken one is what is wrong with it.
+
+        On a CPU each worker reads and computes batches of its own, with its share of the cores: no core ever waits for
+        another, as they do inside of every product of matrices that they share (docs/log.md). Elsewhere workers read,
+        and this thread computes.
+        """
         if top < 1:
             raise ConfigError(f"the {top} most probable classes were asked for, but it must be at least 1.")
-        for prepared in prepared_batches(prepare, rows, batch=self.batch, workers=self.workers):
-            good = [row for row in prepared.rows if row not in prepared.broken]
-            found: dict[int, Answer] = dict(prepared.broken)
-            if good:
-                found |= zip(good, most_probable(self.scores(prepared.pixels), top), strict=True)
-            yield from ((row, found[row]) for row in prepared.rows)
+        side_by_side = self.device.type == "cpu" and not self.compiled
+        share = -(-len(rows) // self.workers) if side_by_side else self.batch  # few images are for all workers too
+        size = max(min(self.batch, share), 1)
+        chunks = (rows[start : start + size] for start in range(0, len(rows), size))
+
+        def read(chunk: Sequence[int]) -> Prepared:
+            return read_batch(prepare, chunk)
+
+        def answer(chunk: Sequence[int]) -> list[tuple[int, Answer]]:
+            return self._answer(read(chunk), top)
+
+        if len(rows) <= size or (side_by_side and self.workers == 1):
+            yield from chain.from_iterable(map(answer, chunks))
+        elif side_by_side:
+            cores = max(torch.get_num_threads() // self.workers, 1)
+            with closing(in_order(answer, chunks, workers=self.workers, cores=cores)) as found:
+                yield from chain.from_iterable(found)
+        else:
+            with closing(in_order(read, chunks, workers=self.workers)) as ready:
+                for prepared in ready:
+                    yield from self._answer(prepared, top)
+
+    def _answer(self, prepared: Prepared, top: int) -> list[tuple[int, Answer]]:
+        """Answer for one batch."""
+        found: dict[int, Answer] = dict(prepared.broken)
+        if len(prepared.pixels):
+            good = (row for row in prepared.rows if row not in prepared.broken)
+            found |= zip(good, most_probable(self.scores(prepared.pixels), top), strict=True)
+        return [(row, found[row]) for row in prepared.rows]
 
     @torch.inference_mode()
     def scores(self, pixels: PixelBatch) -> Scores:
