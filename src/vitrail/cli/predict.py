@@ -51,7 +51,7 @@ class Arguments:
     """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
     image_size: Annotated[str | None, flag("PIXELS|HxW", "the model's own")] = None
     """Height and width that images are brought to; positions are interpolated."""
-    batch: Annotated[int | None, flag("INT", "4 on a CPU, 64 elsewhere")] = None
+    batch: Annotated[int | None, flag("INT", "8 on a CPU, 64 elsewhere")] = None
     """Images that go through the model at once."""
     workers: Annotated[int | None, flag("INT", "as many as --threads on a CPU, 8 elsewhere")] = None
     """Threads that work side by side: on a CPU each reads and computes, elsewhere they read and decode."""

@@ -32,7 +32,7 @@ Answer = tuple[tuple[int, float], ...] | ImageError
 """The most probable classes by number, the first one first; or why there is no answer."""
 Scores = Float[Tensor, "batch class"]
 
-BATCH = {"cpu": 4}
+BATCH = {"cpu": 8}
 """Images that go through the model at once; 64 on any other device."""
 MOST_READERS = 8
 """Threads that read for a device that computes by itself."""
