@@ -12,6 +12,7 @@ Example: vitrail predict model.safetensors photos/ --out predictions.csv
 import gc
 import logging
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -130,12 +131,13 @@ def _to_screen(arguments: Arguments, classifier: "Classifier") -> int:
     answers = classifier.answers(
         lambda row: classifier.prepare(listing.read(row)), range(len(listing)), top=arguments.top
     )
-    for number, answer in answers:
-        row = Row.of(listing.name(number), answer, classifier.labels)
-        if isinstance(answer, ImageError):
-            failed += 1
-            _say(f"{row.path}: {row.error}")
-        screen.show(row)
+    with closing(answers):
+        for number, answer in answers:
+            row = Row.of(listing.name(number), answer, classifier.labels)
+            if isinstance(answer, ImageError):
+                failed += 1
+                _say(f"{row.path}: {row.error}")
+            screen.show(row)
     screen.end(arguments.model, failed)
     if 0 < failed < len(listing):
         _say(f"{failed} of {len(listing)} images could not be read.")

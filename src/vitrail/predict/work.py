@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,7 +109,7 @@ class Work:
             lambda row: self.classifier.prepare(listing.read(row)), rows.tolist(), top=self.top
         )
         waiting: list[tuple[int, Answer]] = []
-        with Notebook(parts, start, self.ranks.rank) as notebook:
+        with closing(answers), Notebook(parts, start, self.ranks.rank) as notebook:
             for answer in progress(answers, total=len(rows), title="predicting"):
                 waiting.append(answer)
                 if len(waiting) >= self.classifier.batch:
