@@ -212,6 +212,7 @@ def main() -> None:
 
 def measure(name: str, kind: str, photos: str, workers: int, threads: int) -> float:
     """Return one contestant's seconds for a step, in a process of its own."""
+    multiprocessing.set_start_method("fork", force=True)  # the usual one, for the workers of all
     torch.set_num_threads(threads)
     size = SIZES[kind]
     with tempfile.TemporaryDirectory() as folder:

@@ -6,8 +6,8 @@ import numpy as np
 
 from vitrail.analysis.markup import Html, bar, folded, name, number, percent, section, table, tag, text
 from vitrail.analysis.plots import HIT, MISS, data_uri, heat_map, strengths, thumbnail
-from vitrail.analysis.scores import Confusion, Scores, most_confused
 from vitrail.analysis.story import EvaluationStory, Mistake
+from vitrail.base.scores import Confusion, Scores, most_confused
 
 WITH_NUMBERS = 20
 """The most classes whose matrix has room for numbers."""

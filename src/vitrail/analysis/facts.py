@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Any
 
 from vitrail.analysis.markup import Html, bar, folded, name, number, percent, section, short, table, tag, text
-from vitrail.analysis.scores import Scores, interval
 from vitrail.analysis.series import series
 from vitrail.analysis.story import DataStory, RunStory
+from vitrail.base.scores import Scores, interval
 
 FEW_CLASSES = 20
 """The most classes whose counts are shown without a click."""
@@ -26,13 +26,13 @@ def key_figures(story: RunStory, scores: Scores | None) -> Html:
     if story.evaluation is not None and scores is not None and scores.total:
         low, high = interval(scores.correct, scores.total)
         spread = f"95% interval {percent(low)} to {percent(high)}; {number(scores.total)} images"
-        tiles.append(_tile(f"{story.evaluation.split} accuracy", percent(scores.accuracy, 2), spread))
+        tiles.append(tile(f"{story.evaluation.split} accuracy", percent(scores.accuracy, 2), spread))
         if story.evaluation.top5 is not None and len(story.evaluation.labels) > 5:
-            tiles.append(_tile(f"{story.evaluation.split} top-5 accuracy", percent(story.evaluation.top5, 2), ""))
+            tiles.append(tile(f"{story.evaluation.split} top-5 accuracy", percent(story.evaluation.top5, 2), ""))
     elif len(found := series(story.metrics, "val_accuracy")):
         at = f"at step {number(int(found.steps[-1]))}; best {percent(float(found.values.max()), 2)}"
-        tiles.append(_tile("validation accuracy so far", percent(float(found.values[-1]), 2), at))
-    tiles.extend(_tile(label, short(value), "") for label, value in islice(story.cost.items(), 3))
+        tiles.append(tile("validation accuracy so far", percent(float(found.values[-1]), 2), at))
+    tiles.extend(tile(label, short(value), "") for label, value in islice(story.cost.items(), 3))
     return tag("dl", *tiles, class_="tiles") if tiles else Html("")
 
 
@@ -47,7 +47,7 @@ def data(story: DataStory) -> Html:
         told["left out"] = f"{number(story.skipped)} images that could not be read"
     rows = ((name(split), *map(text, _spread(counts))) for split, counts in story.splits.items())
     splits = table(("split", "images", "classes", "smallest", "largest class"), rows)
-    parts = [tag("div", _facts(told), splits, class_="two")]
+    parts = [tag("div", facts_table(told), splits, class_="two")]
     if labels:
         counted = _counts(story, labels)
         if len(labels) <= FEW_CLASSES:
@@ -63,7 +63,7 @@ def cost(story: Mapping[str, float | int | str]) -> Html:
     """Show what the run took."""
     if not story:
         return Html("")
-    return section("Cost", _facts({label: number(value) for label, value in story.items()}))
+    return section("Cost", facts_table({label: number(value) for label, value in story.items()}))
 
 
 def settings(story: Mapping[str, Any]) -> Html:
@@ -84,12 +84,14 @@ def settings(story: Mapping[str, Any]) -> Html:
     return section("Settings", folded(f"All {count} settings" if count != 1 else "The setting", inside))
 
 
-def _tile(label: str, value: str, note: str) -> Html:
+def tile(label: str, value: str, note: str) -> Html:
+    """Show one figure, large, with what belongs to it below."""
     small = [tag("small", text(note))] if note else []
     return tag("div", tag("dt", text(label)), tag("dd", tag("b", text(value)), *small), class_="tile")
 
 
-def _facts(told: Mapping[str, str]) -> Html:
+def facts_table(told: Mapping[str, str]) -> Html:
+    """Show names beside values."""
     rows = (tag("tr", tag("th", text(label), scope="row"), tag("td", name(value))) for label, value in told.items())
     return tag("div", tag("table", tag("tbody", *rows), class_="facts"), class_="scroll")
 

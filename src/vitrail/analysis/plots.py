@@ -11,9 +11,9 @@ from jaxtyping import Float
 from PIL import Image
 
 from vitrail.analysis.markup import Html
-from vitrail.analysis.scores import Confusion
 from vitrail.analysis.series import Series, smooth, thin
 from vitrail.analysis.svg import PAINTS, inline_svg, page_style
+from vitrail.base.scores import Confusion
 from vitrail.base.shapes import Pixels
 
 if TYPE_CHECKING:
@@ -77,12 +77,17 @@ def line_chart(
         else:
             axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: axis(value)))
-        axes.tick_params(length=0, pad=5)
-        axes.grid(True, color=PAINTS["grid"], linewidth=0.7)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "left", "right"]].set_visible(False)
-        axes.spines["bottom"].set_color(PAINTS["muted"])
+        dress(axes)
         return inline_svg(figure, name, description)
+
+
+def dress(axes: "matplotlib.axes.Axes") -> None:
+    """Give a chart the looks of the page: a faint grid, and a line below."""
+    axes.tick_params(length=0, pad=5)
+    axes.grid(True, color=PAINTS["grid"], linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "left", "right"]].set_visible(False)
+    axes.spines["bottom"].set_color(PAINTS["muted"])
 
 
 def _draw(axes: "matplotlib.axes.Axes", line: Line) -> None:

@@ -6,15 +6,16 @@ The page loads nothing and runs nothing: what it shows is in it, and its content
 gives the same bytes.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from vitrail.analysis import answers, facts
 from vitrail.analysis.curves import curves
 from vitrail.analysis.markup import Html, join, section, tag, text
-from vitrail.analysis.scores import scores
 from vitrail.analysis.story import DataStory, EvaluationStory, Mistake, RunStory
 from vitrail.analysis.style import STYLE
 from vitrail.base.files import atomic_write
+from vitrail.base.scores import scores
 
 __all__ = ["DataStory", "EvaluationStory", "Mistake", "RunStory", "render", "write_report"]
 
@@ -26,7 +27,7 @@ def render(story: RunStory) -> str:
     """Return the page as HTML."""
     evaluation = story.evaluation
     counted = scores(evaluation.confusion) if evaluation is not None else None
-    parts = [_header(story), _notes(story), facts.key_figures(story, counted), curves(story.metrics)]
+    parts = [_header(story), notes(story.notes), facts.key_figures(story, counted), curves(story.metrics)]
     if evaluation is not None and counted is not None and counted.total:
         parts.append(answers.confusions(evaluation))
         parts.append(answers.classes(evaluation, counted))
@@ -38,7 +39,7 @@ def render(story: RunStory) -> str:
     parts.extend(section(heading, Html(safe)) for heading, safe in story.extras)
     parts.extend((facts.data(story.data), facts.cost(story.cost), facts.settings(story.settings)))
     parts.append(tag("footer", text("Made by Vitrail.")))
-    return _document(story.title, tag("main", *parts))
+    return document(story.title, tag("main", *parts))
 
 
 def write_report(story: RunStory, path: Path) -> None:
@@ -55,13 +56,15 @@ def _header(story: RunStory) -> Html:
     return tag("header", tag("h1", text(story.title)), badge)
 
 
-def _notes(story: RunStory) -> Html:
-    if not story.notes:
+def notes(sentences: Sequence[str]) -> Html:
+    """Show what a reader should see first."""
+    if not sentences:
         return Html("")
-    return tag("section", tag("ul", *(tag("li", text(note)) for note in story.notes)), class_="notes")
+    return tag("section", tag("ul", *(tag("li", text(sentence)) for sentence in sentences)), class_="notes")
 
 
-def _document(title: str, body: Html) -> str:
+def document(title: str, body: Html) -> str:
+    """Return a page that needs nothing else."""
     head = join(
         (
             tag("meta", charset="utf-8"),

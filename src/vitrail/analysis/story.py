@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vitrail.analysis.scores import Confusion
 from vitrail.base.errors import InputError
+from vitrail.base.scores import Confusion
 from vitrail.base.shapes import Pixels
 
 

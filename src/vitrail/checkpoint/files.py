@@ -1,5 +1,6 @@
 """The front door: `load` reads a model from any supported file, `save` writes one."""
 
+import hashlib
 import logging
 import math
 import warnings
@@ -180,3 +181,11 @@ def is_finite(tensor: Tensor) -> bool:
     """Tell whether a tensor has neither NaN nor infinity."""
     wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
     return math.isfinite(tensor.sum(dtype=wide).item()) or bool(tensor.isfinite().all())
+
+
+def sha256(path: Path) -> str:
+    """Compute the digest of a file, or of the weights of a folder."""
+    names = ("model.safetensors", "pytorch_model.bin")
+    file = next((path / name for name in names if (path / name).is_file()), path) if path.is_dir() else path
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

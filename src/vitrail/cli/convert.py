@@ -15,10 +15,10 @@ import tyro
 
 from vitrail.base.errors import ConfigError
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.files import with_versions
+from vitrail.checkpoint.files import sha256, with_versions
 from vitrail.checkpoint.formats.all import FormatName, write_any
 from vitrail.checkpoint.store import write_store
-from vitrail.cli.model_file import FileFlags, open_file, parameters, sha256
+from vitrail.cli.model_file import FileFlags, open_file, parameters
 from vitrail.cli.report import Switch, flag, print_json
 
 

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from vitrail.base.errors import ConfigError, InputError
+from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, parse_size, print_json
 from vitrail.cli.survey_tables import show
@@ -84,7 +85,7 @@ def run(arguments: Arguments) -> int:
     image_size = None if arguments.image_size is None else parse_size(arguments.image_size)
     if image_size and max(image_size) > MOST_PIXELS:
         raise ConfigError(f"--image-size is {arguments.image_size}, but at most {MOST_PIXELS} pixels are drawn.")
-    sheet, clean = _output(arguments.sheet, ".png"), _output(arguments.clean, ".csv")
+    sheet, clean = output_path(arguments.sheet, ".png"), output_path(arguments.clean, ".csv")
     splits = _open(arguments)
     files = all(isinstance(dataset.pictures, Files) for dataset in splits.values())
     if clean and not files:
@@ -114,26 +115,6 @@ def _bits(text: str) -> int | None:
     if text not in map(str, range(MOST_BITS + 1)):
         raise ConfigError(f"--near is {text!r}, but must be a number of bits from 0 to {MOST_BITS}, or off.")
     return int(text)
-
-
-def _output(name: str | None, suffix: str) -> Path | None:
-    """Refuse a file that cannot be written before anything is read."""
-    if name is None:
-        return None
-    path = Path(name)
-    if path.suffix.lower() != suffix:
-        raise ConfigError(f"{name} is to be written as {suffix[1:].upper()}; give a name that ends in {suffix}.")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
-    try:
-        is_folder = path.is_dir()
-    except OSError as error:
-        raise InputError(f"{name} cannot be written: {error.strerror}; give another name.") from None
-    if is_folder:
-        raise InputError(f"{path} is a folder, but a file is to be written there; give another name.")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path.parent} may not be written to; give another place for {path.name}.")
-    return path
 
 
 def _open(arguments: Arguments) -> dict[str, Dataset]:

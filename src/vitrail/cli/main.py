@@ -16,6 +16,9 @@ VERBS = {
     "convert": "write a model in another format: Google, big_vision, timm, Hugging Face, torchvision or our own",
     "data": "look at data: classes, sizes, broken files, duplicates, and leaks into the test",
     "diff": "compare two models, whatever their formats: settings, and tensor by tensor",
+    "evaluate": "measure a model on data: accuracy with intervals, classes, calibration; every prediction as CSV",
+    "fewshot": "measure frozen features with a few images of each class: least squares, neighbours, linear probe",
+    "finetune": "adapt a model to your images: try learning rates on a dev split, then train on all of them",
     "models": "list every model with its parameters, tokens and multiply-accumulates",
     "plan": "work out the memory, FLOPs and time of a training run before it starts",
     "predict": "say what is on images: a photo, or a folder of any size into one file; go on where it was stopped",
@@ -23,6 +26,7 @@ VERBS = {
     "show": "tell what a file holds: config, parameters, labels, preprocessing, provenance, digest",
     "train": "train a model on a folder of images, or any other data; go on where it was stopped",
     "verify": "check that a file is whole, fits its own description, and has no NaN",
+    "vtab": "fine-tune a model on the 19 tasks of VTAB-1k by the paper's rule, beside the paper's results",
 }
 
 

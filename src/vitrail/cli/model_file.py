@@ -1,6 +1,5 @@
 """Flags that every verb about a file of weights has, and how they are read."""
 
-import hashlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +36,7 @@ def parameters(contents: Contents) -> int:
     return sum(math.prod(shape) for shape in contents.tensors.shapes.values())
 
 
-def sha256(path: Path) -> str:
-    """Compute the digest of a file, or of the weights of a folder."""
-    names = ("model.safetensors", "pytorch_model.bin")
-    file = next((path / name for name in names if (path / name).is_file()), path) if path.is_dir() else path
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def model_name(path: str) -> str:
+    """Return what a person calls a model: the name of its run folder, or of its file."""
+    file = Path(path)
+    return file.resolve().parent.name if file.name == "model.safetensors" else file.stem

@@ -11,6 +11,7 @@ from typing import Annotated
 import tyro
 
 from vitrail.cli.report import Switch, flag, print_json, print_table
+from vitrail.recipes.finetuning import FINETUNING, FinetuningRecipe
 from vitrail.recipes.names import SMALL_DATA, find_recipe, recipe_names
 from vitrail.recipes.paper import DATASETS
 from vitrail.recipes.pretraining import PRETRAINING
@@ -29,7 +30,8 @@ class Arguments:
 def run(arguments: Arguments) -> None:
     """Print one line for each recipe, and the command that runs it."""
     for name in arguments.names:
-        find_recipe(name)
+        if name not in FINETUNING:
+            find_recipe(name)
     shown = [name for name in recipe_names() if not arguments.names or name in arguments.names]
     rows = [_describe(name) for name in shown]
     if arguments.json:
@@ -61,6 +63,8 @@ def _describe(name: str) -> dict[str, object]:
             "paper_result": None,
             "about": "chosen from the data: what `vitrail train` does without --recipe",
         }
+    if name in FINETUNING:
+        return _describe_finetuning(FINETUNING[name])
     recipe = PRETRAINING[name]
     return {
         "name": name,
@@ -70,4 +74,16 @@ def _describe(name: str) -> dict[str, object]:
         "paper_exaflops": recipe.published_exaflops,
         "paper_result": recipe.published,
         "about": f"{recipe.model} on {DATASETS[recipe.row.data].title}, Table 3",
+    }
+
+
+def _describe_finetuning(recipe: FinetuningRecipe) -> dict[str, object]:
+    return {
+        "name": recipe.name,
+        "command": recipe.command,
+        "epochs": None,
+        "exaflops": recipe.exaflops,
+        "paper_exaflops": None,
+        "paper_result": recipe.published,
+        "about": recipe.about,
     }

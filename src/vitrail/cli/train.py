@@ -20,12 +20,12 @@ from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.ranks import Ranks, join
 from vitrail.base.settings import to_dict
 from vitrail.cli.report import Switch, flag, parse_size, print_json
-from vitrail.cli.train_flags import RunFlags, execution_of, settings_of
+from vitrail.cli.train_flags import RULE, RunFlags, execution_of, settings_of
 from vitrail.cli.watch import Watcher, print_choices, print_result
 from vitrail.recipes.names import find_recipe
+from vitrail.runs.conduct import conduct
 from vitrail.runs.config import DataConfig, RunConfig, differences, read_config, with_settings
 from vitrail.runs.data import RunData, open_run_data
-from vitrail.runs.finish import finish
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete
 from vitrail.runs.speed import largest_micro_batch, steps_for
@@ -40,6 +40,10 @@ class Arguments(RunFlags):
 
     data: Annotated[str | None, tyro.conf.Positional, flag("[DATA]", "sample, the embedded Fashion-MNIST")] = None
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
+    model: Annotated[str | None, flag("MODEL", RULE)] = None
+    """A model of `vitrail models`, such as S/16, R50+B/16 or R50x1."""
+    channels: Annotated[int | None, flag("INT", "the data's")] = None
+    """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
     config: Annotated[str | None, flag("FILE", "none")] = None
     """Run these settings again: the config.json of a run."""
     resume: Annotated[str | None, flag("RUN", "none")] = None
@@ -76,21 +80,8 @@ def _train(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> tuple[dict[s
     ready.check()
     if ranks.first:
         print_choices(config, data, folder)
-    ranks.wait()
-    if folder.finished and not differences(config, folder.read_config()):
-        return folder.read_result(), folder
-    if ranks.first:
-        folder.enter(config)
-    ranks.wait()
     with Watcher(config, quiet=not ranks.first) as watcher:
-        loop = ready.loop(watch=watcher, stop=stop)
-        for note in loop.keeper.load(loop.state, ranks):
-            watcher.note(note)
-        if ranks.first:
-            loop.journal.rewind(loop.state.progress.step)
-        watcher.start(loop.state.progress.step)
-        loop.run()
-    return finish(ready, loop), folder
+        return conduct(ready, watcher, stop), folder
 
 
 def _settled(arguments: Arguments, ranks: Ranks) -> tuple[RunConfig, RunData]:

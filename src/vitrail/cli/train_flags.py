@@ -19,14 +19,10 @@ Count = Annotated[int | None, flag("INT", RULE)]
 class RunFlags:
     """What can be said about a run; what is left out follows from the recipe or from the data."""
 
-    model: Annotated[str | None, flag("MODEL", RULE)] = None
-    """A model of `vitrail models`, such as S/16, R50+B/16 or R50x1."""
     recipe: Annotated[str | None, flag("NAME", "chosen from the data")] = None
     """A recipe of `vitrail recipes`."""
     image_size: Annotated[str | None, flag("PIXELS|HxW", RULE)] = None
     """Height and width that images are brought to, in pixels."""
-    channels: Annotated[int | None, flag("INT", "the data's")] = None
-    """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
     steps: Count = None
     """Updates of the weights."""
     epochs: Annotated[float | None, flag("FLOAT", RULE)] = None

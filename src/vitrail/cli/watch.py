@@ -118,6 +118,12 @@ def regularisation(config: RunConfig) -> str:
 
 def print_result(result: dict[str, Any], folder: RunFolder) -> None:
     """Say how good the model is, where everything lies, and what to type next."""
+    print_table("Trained", ("", "value", "note"), result_rows(result, folder))
+    print(f"\nNext: vitrail predict {folder.model} IMAGE")
+
+
+def result_rows(result: dict[str, Any], folder: RunFolder) -> list[tuple[str, str, str]]:
+    """Tell the figures of a run, and where everything lies."""
     spent = result["cost"]
     rows = []
     if "accuracy" in result:
@@ -129,8 +135,7 @@ def print_result(result: dict[str, Any], folder: RunFolder) -> None:
     rows.append(("report", str(folder.report), "open it in a browser"))
     if result.get("skipped"):
         rows.append(("skipped", f"{len(result['skipped'])} broken images", f"listed in {folder.path}/skipped.jsonl"))
-    print_table("Trained", ("", "value", "note"), rows)
-    print(f"\nNext: vitrail show {folder.model}")
+    return rows
 
 
 def _line(text: str) -> None:

@@ -40,7 +40,7 @@ def open(  # noqa: A001  (vitrail.data.open is what people write)
     of any other class is refused. `skip_broken` is how much may be broken or missing: `5` images, or `1%`. `root` is
     a folder whose files may be read beside those of `where`, and where the paths of a manifest begin.
     """
-    opened = _Opened.of(where, skip_broken, root, labels, val_fraction, seed)
+    opened = Opened.of(where, skip_broken, root, labels, val_fraction, seed)
     return opened.everything() if split is None else opened.split(split_of(split) or split)
 
 
@@ -54,7 +54,7 @@ def open_splits(
     root: str | os.PathLike[str] | None = None,
 ) -> dict[str, Dataset]:
     """Open all the splits of some data, training first; one pile is `train` and `val`."""
-    opened = _Opened.of(where, skip_broken, root, labels, val_fraction, seed)
+    opened = Opened.of(where, skip_broken, root, labels, val_fraction, seed)
     return {name: opened.split(name) for name in opened.names()}
 
 
@@ -66,12 +66,12 @@ def save_index(
     root: str | os.PathLike[str] | None = None,
 ) -> None:
     """Write the index of files or shards into one file, which `open` then opens at once."""
-    opened = _Opened.of(where, skip_broken, root, None, 0.1, 0)
+    opened = Opened.of(where, skip_broken, root, None, 0.1, 0)
     write_index(opened.pile, Path(path))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Opened:
+class Opened:
     """A pile with its classes decided."""
 
     where: str
@@ -92,8 +92,10 @@ class _Opened:
         labels: Sequence[str] | None,
         val_fraction: float,
         seed: int,
-    ) -> "_Opened":
-        """Find data, hold it to the budget, and decide its classes."""
+        *,
+        every_class: bool = False,
+    ) -> "Opened":
+        """Find data, hold it to the budget, and decide its classes: those given, of training, or of every split."""
         if not 0 < val_fraction < 1:
             raise ConfigError(f"val_fraction is {val_fraction}, but must be between 0 and 1.")
         budget = Budget.parse(skip_broken)
@@ -104,7 +106,8 @@ class _Opened:
             raise InputError(
                 f"{name} has no image left; {len(pile.broken)} are broken or missing: {_shown(pile.broken)}."
             )
-        decided = classes.decide(pile, _in(pile, "train")) if labels is None else tuple(labels)
+        training = None if every_class else _in(pile, "train")
+        decided = classes.decide(pile, training) if labels is None else tuple(labels)
         targets, notes = classes.match(pile, decided, given=labels is not None)
         if pile.ignored:
             notes.append(f"{len(pile.ignored)} entries were not followed or read: {_shown(pile.ignored)}.")

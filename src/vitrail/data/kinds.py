@@ -13,6 +13,7 @@
 | a folder with data_batch_*.bin, or train.bin                   | CIFAR-10, CIFAR-100            |
 | a folder with imagelabels.mat, setid.mat and jpg/              | Flowers-102                    |
 | a folder with annotations/trainval.txt and images/             | Pets                           |
+| a folder with train800val200.txt or train800.txt               | a task of VTAB-1k              |
 | a folder with .tar files, or split folders with them           | shards                         |
 | a folder with .parquet files, or data/ with them               | parquet                        |
 | any other folder                                               | class folders, or flat         |
@@ -37,6 +38,7 @@ from vitrail.data.sources import (
     pets,
     sample,
     shards,
+    vtab,
 )
 from vitrail.data.sources.indexed import open_index
 from vitrail.data.sources.patterns import find_in_folder, find_pattern, is_pattern, split_in
@@ -109,6 +111,8 @@ def _folder(path: Path, root: Path | None) -> Pile:
         return flowers.open_flowers(path)
     if pets.is_pets(path):
         return pets.open_pets(path)
+    if vtab.is_vtab(path):
+        return vtab.open_vtab(path)
     if tars := find_in_folder(path):
         return _noted(shards.open_shards(tars, str(path), beside=path), path, [tar for tar, _ in tars])
     if tables := parquet.files_in(path):

@@ -10,9 +10,13 @@ from jaxtyping import Bool, Float, Int
 from torch import nn
 
 from vitrail.base.ranks import Ranks
+from vitrail.base.scores import Scores, tally
 from vitrail.data.loader import Batch
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.transforms import normalise
+
+COLUMNS = 6
+"""Numbers that are kept of each image, beside its best classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +24,7 @@ class Answers:
     """A model's answers, in the order of the data set."""
 
     targets: Int[np.ndarray, "image"]
-    """The true class of each image."""
+    """The true class of each image; -1 without one."""
     answered: Bool[np.ndarray, "image"]
     """False where an image could not be read."""
     predicted: Int[np.ndarray, "image"]
@@ -28,33 +32,59 @@ class Answers:
     confidence: Float[np.ndarray, "image"]
     """The softmax probability of that class."""
     above: Int[np.ndarray, "image"]
-    """How many classes score higher than the true one."""
+    """How many classes score higher than the true one; all of them where there is no true one."""
     losses: Float[np.ndarray, "image"]
-    """Softmax cross-entropy of each image."""
+    """Softmax cross-entropy of each image; NaN where there is no true class."""
+    squares: Float[np.ndarray, "image"]
+    """Squared distance of the probabilities from the truth (Brier); NaN where there is no true class."""
+    best: Int[np.ndarray, "image top"]
+    """The classes with the highest scores, the highest first, as many as were asked for."""
+    chances: Float[np.ndarray, "image top"]
+    """Their softmax probabilities."""
+
+    @property
+    def counted(self) -> Bool[np.ndarray, "image"]:
+        """The images with an answer and a true class: those that are scored."""
+        return self.answered & (self.targets >= 0)
 
     @property
     def accuracy(self) -> float:
         """The share of right answers."""
-        return float((self.predicted == self.targets)[self.answered].mean())
+        return float((self.predicted == self.targets)[self.counted].mean())
 
     @property
     def top5(self) -> float:
         """The share of images whose class is among the five with the highest scores."""
-        return float((self.above < 5)[self.answered].mean())
+        return float((self.above < 5)[self.counted].mean())
 
     @property
     def loss(self) -> float:
         """The mean cross-entropy."""
-        return float(self.losses[self.answered].mean())
+        return float(self.losses[self.counted].mean())
 
     def confusion(self, num_classes: int) -> Int[np.ndarray, "true predicted"]:
         """Count the images of each class by answer."""
-        cells = self.targets[self.answered] * num_classes + self.predicted[self.answered]
+        cells = self.targets[self.counted].astype(np.int64) * num_classes + self.predicted[self.counted]
         return np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes)
+
+    def scores(self, num_classes: int) -> Scores:
+        """Score each class, without the matrix, which has a million cells for a thousand classes."""
+        truth, predicted = self.targets[self.counted], self.predicted[self.counted]
+        return tally(
+            hits=np.bincount(truth[truth == predicted], minlength=num_classes),
+            support=np.bincount(truth, minlength=num_classes),
+            answers=np.bincount(predicted, minlength=num_classes),
+        )
+
+    def cells(self) -> list[tuple[int, int, int]]:
+        """Return the cells of the confusion matrix that have images: truth, answer, images, in order."""
+        pairs = np.stack([self.targets[self.counted], self.predicted[self.counted]])
+        found, images = np.unique(pairs, axis=1, return_counts=True)
+        return [(int(truth), int(given), int(count)) for (truth, given), count in zip(found.T, images, strict=True)]
 
     def mistakes(self, most: int) -> Int[np.ndarray, "mistake"]:
         """Return the images whose wrong answer is the most confident, the worst first."""
-        wrong = np.flatnonzero(self.answered & (self.predicted != self.targets))
+        wrong = np.flatnonzero(self.counted & (self.predicted != self.targets))
         return wrong[np.argsort(-self.confidence[wrong], kind="stable")][:most]
 
 
@@ -65,26 +95,38 @@ def answer(
     targets: Int[np.ndarray, "image"],
     preprocessing: Preprocessing,
     ranks: Ranks,
+    *,
+    top: int = 0,
 ) -> Answers:
     """Ask the model about this rank's batches, and share the answers with all ranks.
 
-    Every rank writes its own images into a table of all of them; the sum over ranks is the whole.
+    Every rank writes its own images into a table of all of them; the sum over ranks is the whole. `top` is how many of
+    the best classes are kept of each image, at most as many as the model has.
     """
-    table = torch.zeros(5, len(targets), dtype=torch.float64)
+    table = torch.zeros(COLUMNS + 2 * top, len(targets), dtype=torch.float64)
     for batch in batches:
-        truth = batch.targets.to(ranks.device)
+        if not len(batch.indices):
+            continue
+        given = batch.targets.to(ranks.device)
+        unknown, truth = given < 0, given.clamp(min=0)[:, None]
         logits = model(normalise(batch.images.to(ranks.device), preprocessing)).float()
-        best, predicted = logits.softmax(1).max(1)
-        own = logits.gather(1, truth[:, None])
-        columns = (
-            torch.ones_like(best),
+        probabilities, predicted = logits.softmax(1), logits.argmax(1)
+        confidence = probabilities.gather(1, predicted[:, None])[:, 0]
+        off = probabilities.square().sum(1) + 1 - 2 * probabilities.gather(1, truth)[:, 0]
+        columns = [
+            torch.ones_like(confidence),
             predicted,
-            best,
-            (logits > own).sum(1),
-            F.cross_entropy(logits, truth, reduction="none"),
-        )
+            confidence,
+            (logits > logits.gather(1, truth)).sum(1).masked_fill(unknown, logits.shape[1]),
+            F.cross_entropy(logits, truth[:, 0], reduction="none").masked_fill(unknown, torch.nan),
+            off.masked_fill(unknown, torch.nan),
+        ]
+        if top:
+            best = logits.sort(dim=1, descending=True, stable=True).indices[:, :top]
+            columns += [*best.T, *probabilities.gather(1, best).T]
         table[:, batch.indices] = torch.stack([column.double() for column in columns]).cpu()
-    answered, predicted, confidence, above, losses = ranks.sum(table.to(ranks.device)).cpu().numpy()
+    rows = ranks.sum(table.to(ranks.device)).cpu().numpy()
+    answered, predicted, confidence, above, losses, squares = rows[:COLUMNS]
     return Answers(
         targets=targets,
         answered=answered > 0,
@@ -92,4 +134,7 @@ def answer(
         confidence=confidence,
         above=above.astype(np.int64),
         losses=losses,
+        squares=squares,
+        best=rows[COLUMNS : COLUMNS + top].T.astype(np.int64),
+        chances=rows[COLUMNS + top :].T,
     )

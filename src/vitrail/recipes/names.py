@@ -1,5 +1,7 @@
 """Recipes by name, and their smoke twins: the same kind of run, so small that it takes a second."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from vitrail.base.errors import ConfigError, did_you_mean
@@ -7,7 +9,9 @@ from vitrail.base.settings import from_dict, to_dict
 from vitrail.model.config import BackboneConfig, ViTConfig
 from vitrail.model.patches import Size, size_text
 from vitrail.model.resnet import ResNetConfig
+from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.pretraining import PRETRAINING
+from vitrail.runs.adapt import Adaptation, choose_adaptation
 from vitrail.runs.choose import Facts, choose
 from vitrail.runs.request import Recipe
 
@@ -18,7 +22,7 @@ SMOKE_SIZE = (32, 32)
 
 def recipe_names() -> list[str]:
     """List every recipe but the smoke twins."""
-    return [SMALL_DATA, *PRETRAINING]
+    return [SMALL_DATA, *PRETRAINING, *FINETUNING]
 
 
 def find_recipe(name: str | None, image_size: Size | None = None) -> Recipe:
@@ -29,6 +33,8 @@ def find_recipe(name: str | None, image_size: Size | None = None) -> Recipe:
     if name in (None, SMALL_DATA):
         return choose
     base = str(name).removesuffix(SMOKE)
+    if base in FINETUNING:
+        raise ConfigError(f"{name} is a recipe for fine-tuning; run it with: {FINETUNING[base].command}")
     if base not in PRETRAINING:
         known = recipe_names()
         raise ConfigError(f"there is no recipe {name!r}; `vitrail recipes` lists them.{did_you_mean(base, known)}")
@@ -39,6 +45,22 @@ def find_recipe(name: str | None, image_size: Size | None = None) -> Recipe:
             "leave it out, or change the size of a recipe of your own with --config."
         )
     return smoke(PRETRAINING[base]) if str(name).endswith(SMOKE) else PRETRAINING[base]
+
+
+def find_adaptation(name: str | None) -> Callable[[Facts], Adaptation]:
+    """Return how a model is adapted, by a recipe of Table 4 or by the rule when none is named."""
+    if name is None:
+        return choose_adaptation
+    base = name.removesuffix(SMOKE)
+    if base in PRETRAINING or base == SMALL_DATA:
+        raise ConfigError(f"{name} is a recipe for training; run it with: vitrail train DATA --recipe {name}")
+    if base not in FINETUNING:
+        known = ", ".join(FINETUNING)
+        raise ConfigError(f"there is no recipe {name!r}; choose one of {known}.{did_you_mean(base, FINETUNING)}")
+    adaptation = FINETUNING[base].adaptation()
+    if name.endswith(SMOKE):
+        adaptation = replace(adaptation, steps=6, batch=8, warmup_steps=2, rates=adaptation.rates[:2], image_size=None)
+    return lambda _: adaptation
 
 
 def smoke(recipe: Recipe) -> Recipe:

@@ -89,14 +89,44 @@ PRETRAINING_BATCH = 4096
 FINETUNING_BATCH = 512
 FINETUNING_SIZE = 384
 
-FINETUNING_STEPS = {
-    "finetune-imagenet": 20_000,
-    "finetune-cifar": 10_000,
-    "finetune-pets": 500,
-    "finetune-flowers": 500,
-    "finetune-vtab": 2_500,
-}
-"""Table 4: SGD with momentum, batch 512, 384 px."""
+
+@dataclass(frozen=True, kw_only=True)
+class Finetuning:
+    """A row of Table 4, and the share of its training images that choose the rate (App. B.1.1)."""
+
+    name: str
+    title: str
+    steps: int
+    rates: tuple[float, ...]
+    dev_fraction: float
+    num_classes: int
+    result: str | None
+    """Its column in Table 5."""
+
+
+_RATES = (0.001, 0.003, 0.01, 0.03)
+_IMAGENET_RATES = (0.003, 0.01, 0.03, 0.06)
+
+
+def _finetuning(
+    name: str, title: str, steps: int, rates: tuple[float, ...], dev: float, classes: int, result: str | None
+) -> Finetuning:
+    return Finetuning(
+        name=name, title=title, steps=steps, rates=rates, dev_fraction=dev, num_classes=classes, result=result
+    )
+
+
+TABLE_4 = (
+    _finetuning("finetune-imagenet", "ImageNet-1k", 20_000, _IMAGENET_RATES, 0.01, 1000, "imagenet"),
+    _finetuning("finetune-cifar10", "CIFAR-10", 10_000, _RATES, 0.02, 10, "cifar10"),
+    _finetuning("finetune-cifar100", "CIFAR-100", 10_000, _RATES, 0.02, 100, "cifar100"),
+    _finetuning("finetune-pets", "Oxford-IIIT Pets", 500, _RATES, 0.1, 37, "pets"),
+    _finetuning("finetune-flowers", "Oxford Flowers-102", 500, _RATES, 0.1, 102, "flowers"),
+    _finetuning("finetune-vtab", "a task of VTAB-1k", 2_500, (0.01,), 0.2, 100, None),
+)
+"""Fine-tuning: SGD with momentum, batch 512, 384 px."""
+
+FINETUNING_STEPS = {row.name: row.steps for row in TABLE_4}
 
 EXAFLOPS: dict[tuple[str, int], float] = {
     ("B/32", 7): 55.0,

@@ -21,6 +21,7 @@ from vitrail.train.schedules import Schedule
 from vitrail.train.step import Precision
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
+Role = Literal["train", "dev", "transfer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +40,31 @@ class DataConfig:
     """How many broken images may be skipped: a number, or a share such as 1%."""
     balanced: bool = False
     """Show each class equally often."""
+    role: Role = "train"
+    """`train` is measured on val; `dev` holds a part of the training images out, to choose settings by; `transfer`
+    learns from everything but the test images."""
+    dev_fraction: float = 0.1
+    """Share of the training images that `dev` holds out, where the data has no split for it."""
+    split_seed: int | None = None
+    """What random splits follow from; None for the run's own seed."""
     labels: tuple[str, ...] = ()
     """The classes, as found in the training split."""
     images: int = 0
     """Training images, as found."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartConfig:
+    """Weights to begin with, in place of random ones; the head begins at zero."""
+
+    path: str
+    """The model's file, or folder, of any format that `load` reads."""
+    digest: str
+    """SHA-256 of its weights; a file that has changed is refused."""
+    pickle: bool = False
+    """Whether torch's own files may be opened."""
+    num_heads: int | None = None
+    """Attention heads, where a foreign file does not tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +118,8 @@ class RunConfig:
     """The model, if it is a Vision Transformer or a hybrid."""
     resnet: ResNetConfig | None = None
     """The model, if it is a ResNet."""
+    start: StartConfig | None = None
+    """The weights to begin with; None draws them."""
     preprocessing: Preprocessing
     augmentation: Augmentation
     loss: LossConfig = field(default_factory=LossConfig)
@@ -125,6 +149,8 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         """Refuse, before anything starts, what could not go on."""
+        if self.data.role not in get_args(Role):
+            raise ConfigError(f"data.role is {self.data.role!r}, but must be one of {', '.join(get_args(Role))}.")
         if (self.vit is None) == (self.resnet is None):
             raise ConfigError("a run has one model: give the settings of a vit or of a resnet.")
         for name in ("steps", "batch", "evaluate_every", "log_every"):

@@ -8,7 +8,7 @@ from vitrail.base.errors import ImageError, InputError
 from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
 from vitrail.data.decode import probe
-from vitrail.data.subsets import fraction_of
+from vitrail.data.subsets import fraction_of, stratified_split
 from vitrail.runs.config import DataConfig
 
 PROBED = 64
@@ -35,6 +35,7 @@ class RunData:
 
 def open_run_data(config: DataConfig, *, seed: int) -> RunData:
     """Open the splits and refuse, before the first step, what cannot be trained on."""
+    seed = seed if config.split_seed is None else config.split_seed
     splits = open_splits(
         config.where,
         val_fraction=config.val_fraction,
@@ -57,9 +58,39 @@ def open_run_data(config: DataConfig, *, seed: int) -> RunData:
         raise InputError(f"the training split of {config.where} has no image of {', '.join(empty)}; add some.")
     if config.fraction < 1:
         train = fraction_of(train, config.fraction, seed)
-    held = splits.get("val") or splits.get("test")
+    train, held = _by_role(config, train, splits.get("val"), splits.get("test"), seed)
     notes = dict.fromkeys(note for split in splits.values() for note in split.notes)
     return RunData(train=train, held=held if held is not None and len(held) else None, notes=tuple(notes))
+
+
+def _by_role(
+    config: DataConfig, train: Dataset, val: Dataset | None, test: Dataset | None, seed: int
+) -> tuple[Dataset, Dataset | None]:
+    """Return what to learn from and what to be measured on.
+
+    With val and test, settings are chosen on val, and transfer learns from train and val. With one of them, that one
+    is the test, and settings are chosen on a part of the training images.
+    """
+    if config.role == "train":
+        return train, val or test
+    if val is not None and test is not None:
+        return (train, val) if config.role == "dev" else (joined(train, val), test)
+    if config.role == "transfer":
+        return train, val or test
+    rest, dev = stratified_split(train, config.dev_fraction, seed)
+    if empty := [label for label, count in zip(dev.labels, dev.counts, strict=True) if not count]:
+        raise InputError(
+            f"of {', '.join(empty)} the training split of {config.where} has one image only, so that none is left for "
+            "the dev split on which the learning rate is chosen; add images, or skip that with --learning-rate."
+        )
+    return rest, replace(dev, split="dev")
+
+
+def joined(one: Dataset, other: Dataset) -> Dataset:
+    """Put two splits of the same data together."""
+    return replace(
+        one, rows=np.concatenate([one.rows, other.rows]), targets=np.concatenate([one.targets, other.targets])
+    )
 
 
 def usual_side(dataset: Dataset) -> int:

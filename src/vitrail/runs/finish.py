@@ -6,14 +6,13 @@ from typing import Any
 import torch
 
 from vitrail.analysis.report import DataStory, EvaluationStory, Mistake, RunStory, write_report
-from vitrail.base.errors import ImageError
 from vitrail.base.journal import read_rows
 from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import load
-from vitrail.data.dataset import Dataset
 from vitrail.evaluate.classify import Answers
 from vitrail.model.cost import cost
 from vitrail.runs.folder import write_json
+from vitrail.runs.mistakes import shown_mistakes
 from vitrail.runs.plan import FLOPS_PER_MAC
 from vitrail.runs.skipped import skipped_names
 from vitrail.runs.speed import matmul_peak
@@ -21,7 +20,6 @@ from vitrail.runs.train import Run
 from vitrail.train.loop import Loop
 from vitrail.train.state import whole
 
-MISTAKES = 24
 MOST_CLASSES_IN_MATRIX = 2000
 
 
@@ -107,7 +105,7 @@ def story(run: Run, answers: Answers | None, result: dict[str, Any]) -> RunStory
             confusion=answers.confusion(run.data.classes),
             top5=result.get("top5"),
         )
-        mistakes = [mistake for index in answers.mistakes(MISTAKES) for mistake in _mistake(held, answers, int(index))]
+        mistakes = shown_mistakes(held, answers)
     splits = {split.split or "train": split for split in (run.data.train, held) if split is not None}
     return RunStory(
         title=f"{run.config.data.where}: {run.folder.path.name}",
@@ -127,23 +125,8 @@ def story(run: Run, answers: Answers | None, result: dict[str, Any]) -> RunStory
         cost=told_costs(result["cost"]),
         settings=to_dict(run.config),
         notes=list(run.data.notes),
+        extras=run.extras,
     )
-
-
-def _mistake(held: Dataset, answers: Answers, index: int) -> list[Mistake]:
-    try:
-        pixels = held.image(index)
-    except ImageError:
-        return []
-    return [
-        Mistake(
-            pixels=pixels if pixels.shape[0] in (1, 3) else pixels[:1],
-            name=held.name(index),
-            truth=held.labels[answers.targets[index]],
-            answer=held.labels[answers.predicted[index]],
-            confidence=float(answers.confidence[index]),
-        )
-    ]
 
 
 def _plain(row: dict[str, Any]) -> dict[str, float]:

@@ -10,6 +10,8 @@ from vitrail.base.files import atomic_write
 from vitrail.base.settings import to_dict
 from vitrail.runs.config import RunConfig, differences, read_config
 
+PLAN, SWEEP, SEEDS = OF_FINETUNING = ("finetune.json", "sweep", "seeds")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunFolder:
@@ -21,6 +23,19 @@ class RunFolder:
     def config(self) -> Path:
         """Every setting, to run it again."""
         return self.path / "config.json"
+
+    @property
+    def plan(self) -> Path:
+        """What fine-tuning does: a sweep and runs, of which this is the last."""
+        return self.path / PLAN
+
+    def sweep(self, rate: float) -> "RunFolder":
+        """Return the folder of a learning rate that fine-tuning tries."""
+        return RunFolder(path=self.path / SWEEP / f"rate-{rate:g}")
+
+    def seed(self, seed: int) -> "RunFolder":
+        """Return the folder of a further run with another seed."""
+        return RunFolder(path=self.path / SEEDS / f"seed-{seed}")
 
     @property
     def checkpoints(self) -> Path:
@@ -77,14 +92,22 @@ class RunFolder:
                 )
             self._write_config(config)
             return True
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        self.claim()
+        self._write_config(config)
+        return False
+
+    def claim(self) -> None:
+        """Make the folder; one that holds something else is refused."""
+        if self.path.exists() and (not self.path.is_dir() or any(map(self._is_strange, self.path.iterdir()))):
             raise InputError(f"{self.path} exists and is no run; give another --out.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise WriteError(f"{self.path} could not be made: {error.strerror or error}.") from error
-        self._write_config(config)
-        return False
+
+    def _is_strange(self, entry: Path) -> bool:
+        """Tell what belongs to no run; fine-tuning puts its plan and other runs into the folder of the last."""
+        return entry.name not in OF_FINETUNING or not self.plan.is_file()
 
     def _write_config(self, config: RunConfig) -> None:
         write_json(self.config, to_dict(config))

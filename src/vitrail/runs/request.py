@@ -38,19 +38,44 @@ class Request:
 
 def complete(request: Request, data_config: DataConfig, data: RunData) -> RunConfig:
     """Fill in everything that was not asked for."""
-    channels = request.channels or data.train.channels
-    facts = Facts(images=len(data.train), classes=data.classes, channels=channels, side=usual_side(data.train))
+    facts = facts_of(data, request.channels)
     settings = _with_model(request.recipe(facts), request, facts)
-    settings["batch"] = request.settings.get("batch", settings["batch"])
-    settings = _with_length(settings, _steps(request, settings, facts.images))
+    return fill(settings, data_config, data, steps=request.steps, epochs=request.epochs, changes=dict(request.settings))
+
+
+def fill(
+    settings: dict[str, Any],
+    data_config: DataConfig,
+    data: RunData,
+    *,
+    steps: int | None,
+    epochs: float | None,
+    changes: dict[str, Any],
+    evaluations: int = EVALUATIONS,
+) -> RunConfig:
+    """Give a recipe's settings their length and whatever was said by hand, and make a run of them."""
+    settings["batch"] = changes.get("batch", settings["batch"])
+    if epochs is not None:
+        steps = max(round(epochs * len(data.train) / settings["batch"]), 1)
+    settings = _with_length(settings, int(settings["steps"]) if steps is None else steps)
     steps = settings["steps"]
     settings = {
         "data": to_dict(data.described(data_config)),
-        "evaluate_every": max(steps // EVALUATIONS, 1),
+        "evaluate_every": max(steps // evaluations, 1),
         "log_every": max(steps // LINES, 1),
         "execution": {"checkpoint_every": max(steps // CHECKPOINTS, 1)},
     } | settings
-    return read_config(with_settings(settings, dict(request.settings)), "the settings of this run")
+    return read_config(with_settings(settings, changes), "the settings of this run")
+
+
+def facts_of(data: RunData, channels: int | None = None) -> Facts:
+    """Look at the data as the rules do."""
+    return Facts(
+        images=len(data.train),
+        classes=data.classes,
+        channels=channels or data.train.channels,
+        side=usual_side(data.train),
+    )
 
 
 def _with_length(settings: dict[str, Any], steps: int) -> dict[str, Any]:
@@ -60,14 +85,6 @@ def _with_length(settings: dict[str, Any], steps: int) -> dict[str, Any]:
     for name in ("warmup_steps", "cooldown_steps"):
         schedule[name] = round(schedule[name] * shorter)
     return settings | {"steps": steps, "schedule": schedule}
-
-
-def _steps(request: Request, settings: Mapping[str, Any], images: int) -> int:
-    if request.steps is not None:
-        return request.steps
-    if request.epochs is not None:
-        return max(round(request.epochs * images / settings["batch"]), 1)
-    return int(settings["steps"])
 
 
 def _with_model(settings: dict[str, Any], request: Request, facts: Facts) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from vitrail.train.signals import StopSignal
 
 WARM_STEPS = 3
 MEASURED_SECONDS = 8.0
-RESERVE = 0.1
+RESERVE = 0.05
 """Share of the time that is not planned for: long runs are slower than their first seconds."""
 EVALUATION_COST = 0.4
 """Of a training step's time for each image: a forward pass, and reading."""
@@ -37,7 +37,7 @@ def steps_for(run: Run, minutes: float) -> int:
     return max(run.ranks.agree(int((budget - looks * held * each) / seconds)), 1)
 
 
-def step_seconds(run: Run) -> float:
+def step_seconds(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> float:
     """Time steps of a throw-away copy of the run, data included; stages count for their share of the steps."""
     run.check()
     ends = [0.0, *(stage.until for stage in run.config.stages), 1.0]
@@ -46,24 +46,24 @@ def step_seconds(run: Run) -> float:
         trial = replace(run, folder=RunFolder(path=Path(folder)))
         loop = trial.loop(watch=_unseen, stop=StopSignal())
         for begin, end in itertools.pairwise(ends):
-            total += (end - begin) * _time_from(trial, loop, round(begin * run.config.steps))
+            total += (end - begin) * _time_from(trial, loop, round(begin * run.config.steps), for_seconds)
     return total
 
 
-def _time_from(run: Run, loop: Loop, start: int) -> float:
+def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:
     """Return the mean time of some steps from one on; ranks agree on how many."""
     batches = run.batches(start)
     times: list[float] = []
     wanted = WARM_STEPS
     while len(times) < wanted:
+        before = time.perf_counter()
         batch = next(batches, None)
         if batch is None:
             break
-        before = time.perf_counter()
         loop.take(batch.to(run.ranks.device), 0.0)
         times.append(time.perf_counter() - before)
         if len(times) == WARM_STEPS:
-            wanted += run.ranks.agree(min(int(MEASURED_SECONDS / times[-1]), 200) + 2)
+            wanted += run.ranks.agree(min(int(for_seconds / times[-1]), 200) + 1)
     late = times[WARM_STEPS:] or times
     return sum(late) / len(late)
 

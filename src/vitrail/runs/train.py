@@ -28,6 +28,7 @@ from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.skipped import noted
+from vitrail.runs.start import starting_model
 from vitrail.train.averaging import Average
 from vitrail.train.keeper import Keeper
 from vitrail.train.loop import Loop, LoopConfig, Watch
@@ -47,6 +48,8 @@ class Run:
     data: RunData
     folder: RunFolder
     ranks: Ranks
+    extras: tuple[tuple[str, str], ...] = ()
+    """More sections for the report: a heading, and HTML that is safe to show."""
 
     def check(self) -> None:
         """Refuse what cannot be trained, before anything is built."""
@@ -63,7 +66,10 @@ class Run:
         """Build the model and everything around it, at step 0."""
         keep_freed_memory()
         config, ranks = self.config, self.ranks
-        model = build(config.model, seed=key(config.seed, "weights") % 2**63, device=ranks.device).train()
+        if config.start is None:
+            model = build(config.model, seed=key(config.seed, "weights") % 2**63, device=ranks.device).train()
+        else:
+            model = starting_model(config.start, config.model, ranks.device).train()
         if isinstance(model, ViT):
             model.encoder.recompute = config.execution.recompute
         freeze(model, config.optimizer.frozen)
@@ -197,9 +203,10 @@ class Run:
         model = build(self.config.model, device="meta")
         model.load_state_dict({name: tensor.cpu() for name, tensor in weights.items()}, assign=True)
         model.labels = self.config.data.labels
+        parent = {} if self.config.start is None else {"parent": self.config.start.digest}
         contents = describe_model(
             model,
             preprocessing=self.config.preprocessing,
-            provenance=provenance | {"config": to_dict(self.config)},
+            provenance=provenance | parent | {"config": to_dict(self.config)},
         )
         return write_store(contents, path)

@@ -50,6 +50,11 @@ class Scores:
         return _mean(self.recall)
 
     @property
+    def macro_precision(self) -> float:
+        """Return the mean precision of the classes that have images or answers; one never answered counts as 0."""
+        return _mean(np.where(np.isnan(self.f1), np.nan, np.nan_to_num(self.precision)))
+
+    @property
     def macro_f1(self) -> float:
         """Return the mean F1 of the classes that have images or answers."""
         return _mean(self.f1)
@@ -57,9 +62,15 @@ class Scores:
 
 def scores(confusion: Confusion) -> Scores:
     """Score every class, without a second copy of a matrix that may be large."""
-    hits = confusion.diagonal().astype(np.int64)
-    support = confusion.sum(axis=1, dtype=np.int64)
-    answers = confusion.sum(axis=0, dtype=np.int64)
+    return tally(
+        hits=confusion.diagonal().astype(np.int64),
+        support=confusion.sum(axis=1, dtype=np.int64),
+        answers=confusion.sum(axis=0, dtype=np.int64),
+    )
+
+
+def tally(*, hits: ClassCounts, support: ClassCounts, answers: ClassCounts) -> Scores:
+    """Score every class by its right answers, its images and its answers: no matrix is needed for that."""
     return Scores(
         support=support,
         hits=hits,

@@ -1,0 +1,76 @@
+"""An evaluation for people: the figures, the classes, the pairs that are mistaken most."""
+
+import math
+
+import numpy as np
+
+from vitrail.cli.report import print_table
+from vitrail.evaluate.evaluation import Evaluation
+from vitrail.evaluate.metrics import Metrics
+from vitrail.runs.evaluation import FIGURES, all_figures, written
+
+MOST_CLASSES = 20
+MOST_PAIRS = 10
+
+
+def show_evaluation(evaluation: Evaluation, *, title: str) -> None:
+    """Print the tables, the most important first."""
+    metrics, labels = evaluation.metrics, evaluation.choice.labels
+    rows = [
+        (FIGURES[name], written(name, figure.value), f"{written(name, figure.low)} to {written(name, figure.high)}")
+        for name, figure in all_figures(evaluation).items()
+    ]
+    print_table(title, ("", "value", "95% interval"), rows, notes=[_counted(evaluation)])
+    if metrics is not None:
+        print()
+        _show_classes(metrics, labels)
+        _show_pairs(metrics, labels)
+
+
+def _counted(evaluation: Evaluation) -> str:
+    """Say what was counted."""
+    choice, parts = evaluation.choice, []
+    if evaluation.metrics is not None:
+        over = f"{len(choice.labels):,}"
+        of = "" if len(choice.labels) == choice.num_outputs else f" of {choice.num_outputs:,}"
+        parts.append(f"{evaluation.metrics.images:,} images, scored over {over}{of} classes")
+    if evaluation.real is not None:
+        parts.append(f"{int(evaluation.real.counted.sum()):,} images with labels of ReaL")
+    if evaluation.skipped:
+        parts.append(f"{len(evaluation.skipped):,} could not be read")
+    return "; ".join(parts) + "."
+
+
+def _show_classes(metrics: Metrics, labels: tuple[str, ...]) -> None:
+    """List the classes that have images or answers, the worst first."""
+    scores = metrics.scores
+    order = np.argsort(np.nan_to_num(scores.f1, nan=2.0), kind="stable")
+    seen = [int(at) for at in order if not math.isnan(scores.f1[at])]
+    rows = [
+        (
+            labels[at],
+            f"{scores.support[at]:,}",
+            *(_percent(float(share[at])) for share in (scores.recall, scores.precision, scores.f1)),
+        )
+        for at in seen[:MOST_CLASSES]
+    ]
+    more = len(seen) > MOST_CLASSES
+    notes = [f"The worst {MOST_CLASSES} of {len(seen):,} classes; --json lists all."] if more else []
+    print_table("Classes, the worst first", ("class", "images", "recall", "precision", "F1"), rows, notes=notes)
+
+
+def _show_pairs(metrics: Metrics, labels: tuple[str, ...]) -> None:
+    pairs = metrics.confused(MOST_PAIRS)
+    if not pairs:
+        return
+    print()
+    support = metrics.scores.support
+    rows = [
+        (labels[truth], labels[answer], f"{images:,}", _percent(images / int(support[truth])))
+        for truth, answer, images in pairs
+    ]
+    print_table("Most confused", ("truth", "answer", "images", "share of the class"), rows)
+
+
+def _percent(share: float) -> str:
+    return "-" if math.isnan(share) else f"{share:.1%}"

@@ -1,0 +1,233 @@
+"""Adapt a model to your images, the paper's way: try learning rates on a dev split, then train on all images.
+
+The model may be any file that `vitrail show` reads: it gets a new head of zeros, and its positions are interpolated if
+the image size changes. What is not said follows from the data by a written rule (docs/finetuning.md). The same command
+again goes on where it was stopped, also in the middle of the sweep.
+
+Example: vitrail finetune photos/ --from vit-s16.safetensors --image-size 384
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from vitrail.base.errors import ConfigError
+from vitrail.base.ranks import Ranks, join
+from vitrail.base.settings import to_dict
+from vitrail.cli.report import Switch, flag, parse_size, print_json, print_table
+from vitrail.cli.train_flags import RULE, RunFlags, execution_of, settings_of
+from vitrail.cli.watch import Watcher, print_choices, result_rows
+from vitrail.recipes.names import find_adaptation
+from vitrail.runs.adapt import HEAD_FACTOR, adapted_settings, quick_rate
+from vitrail.runs.config import DataConfig, RunConfig, read_config, with_settings
+from vitrail.runs.data import RunData, open_run_data
+from vitrail.runs.finetune import FinetunePlan, Finetuning, enter, read_plan
+from vitrail.runs.folder import RunFolder
+from vitrail.runs.request import facts_of, fill
+from vitrail.runs.speed import step_seconds, steps_for
+from vitrail.runs.start import Source, open_source
+from vitrail.runs.train import Run
+from vitrail.train.loop import StoppedError
+from vitrail.train.signals import StopSignal
+
+TRIAL_SECONDS = 2.0
+"""How long the speed is measured for the estimate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments(RunFlags):
+    """Flags of `vitrail finetune`."""
+
+    data: Annotated[str | None, tyro.conf.Positional, flag("[DATA]", "none; needed unless --resume is given")] = None
+    """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
+    source: Annotated[str | None, tyro.conf.arg(name="from", metavar="MODEL", help_behavior_hint="(default: none)")] = (
+        None
+    )
+    """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision."""
+    pickle: Switch = False
+    """Let torch's own files (.pth, .bin) be opened, without executing anything in them."""
+    num_heads: Annotated[int | None, flag("INT", "what the file tells")] = None
+    """Attention heads of MODEL, where its file does not tell."""
+    rates: Annotated[tuple[float, ...], flag("FLOAT [FLOAT ...]", RULE)] = ()
+    """Learning rates to try on the dev split; --learning-rate takes one, and tries none."""
+    quick: Switch = False
+    """Take the middle rate, and try none."""
+    runs: int = 1
+    """Final runs, with seeds that follow --seed; mean and deviation are told."""
+    dev_fraction: Annotated[float | None, flag("FLOAT", RULE)] = None
+    """Share of the training images on which rates are tried, where the data has no val beside its test split."""
+    frozen: Switch = False
+    """Train the head alone; everything else stays as it is."""
+    resume: Annotated[str | None, flag("RUN", "none")] = None
+    """Go on with the fine-tuning in this folder, with its own settings."""
+    out: Annotated[str | None, flag("RUN", "runs/DATA-from-MODEL")] = None
+    """The folder of the run."""
+    json: Switch = False
+    """Write the result as JSON to stdout."""
+
+
+def run(arguments: Arguments) -> int:
+    """Fine-tune, and say what came out."""
+    if arguments.threads is not None:
+        torch.set_num_threads(arguments.threads)
+    stop = StopSignal()
+    with stop, join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
+        try:
+            result, folder = _finetune(arguments, ranks, stop)
+        except StoppedError as stopped:
+            if ranks.first:
+                print(f"vitrail: {stopped}", file=sys.stderr)
+            return stop.exit_code
+        if ranks.first and arguments.json:
+            print_json({"run": str(folder.path)} | result)
+        elif ranks.first:
+            _print_result(result, folder)
+    return 0
+
+
+def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> tuple[dict[str, Any], RunFolder]:
+    if arguments.resume is not None:
+        folder = RunFolder(path=Path(arguments.resume))
+        plan = _resumed(arguments, read_plan(folder))
+        data = open_run_data(plan.base.data, seed=plan.base.seed)
+    else:
+        plan, data, folder = _planned(arguments, ranks)
+    if ranks.first:
+        print_choices(plan.base, data, folder)
+    ranks.wait()
+    fresh = not folder.plan.is_file()
+    if ranks.first:
+        enter(folder, plan)
+    ranks.wait()
+    if fresh:
+        _estimate(plan, data, folder, ranks)
+
+    @contextmanager
+    def watch(config: RunConfig, words: str) -> Iterator[Watcher]:
+        with Watcher(config, quiet=not ranks.first) as watcher:
+            watcher.note(words)
+            yield watcher
+
+    work = Finetuning(plan=plan, data=data, folder=folder, ranks=ranks, watch=watch, stop=stop)
+    return work.carry_out(), folder
+
+
+def _planned(arguments: Arguments, ranks: Ranks) -> tuple[FinetunePlan, RunData, RunFolder]:
+    """Make a plan of what was asked, and of the rule or a recipe for the rest."""
+    if arguments.data is None or arguments.source is None:
+        missing = "DATA" if arguments.data is None else "--from MODEL"
+        raise ConfigError(f"{missing} is not given; say `vitrail finetune DATA --from MODEL`, or give --resume RUN.")
+    if sum(given is not None for given in (arguments.steps, arguments.epochs, arguments.minutes)) > 1:
+        raise ConfigError("a run has one length: give --steps, --epochs or --minutes.")
+    source = open_source(arguments.source, pickle=arguments.pickle, num_heads=arguments.num_heads)
+    data_config = DataConfig(
+        where=arguments.data,
+        root=arguments.root,
+        val_fraction=arguments.val_fraction,
+        fraction=arguments.fraction,
+        skip_broken=arguments.skip_broken,
+        balanced=arguments.balanced,
+        role="transfer",
+        split_seed=arguments.seed,
+    )
+    data = open_run_data(data_config, seed=arguments.seed)
+    folder = RunFolder(path=Path(arguments.out or _default_out(arguments.data, arguments.source)))
+    plan = _plan(arguments, source, data_config, data, arguments.steps)
+    if arguments.minutes is not None:
+        if folder.plan.is_file():
+            steps = read_plan(folder).base.steps
+        else:
+            trial = Run(config=plan.base, data=data, folder=folder, ranks=ranks)
+            steps = steps_for(trial, arguments.minutes / plan.trainings)
+        plan = _plan(arguments, source, data_config, data, steps)
+    Run(config=plan.base, data=data, folder=folder, ranks=ranks).check()
+    if plan.trainings > plan.runs:
+        open_run_data(replace(plan.base.data, role="dev"), seed=plan.base.seed)
+    return plan, data, folder
+
+
+def _plan(
+    arguments: Arguments, source: Source, data_config: DataConfig, data: RunData, steps: int | None
+) -> FinetunePlan:
+    if arguments.frozen and arguments.freeze:
+        raise ConfigError("--frozen freezes everything but the head, so --freeze has nothing to add; leave one out.")
+    facts = facts_of(data, source.config.channels)
+    size = None if arguments.image_size is None else parse_size(arguments.image_size)
+    adaptation = find_adaptation(arguments.recipe)(facts)
+    settings = adapted_settings(source, facts, adaptation, image_size=size, frozen=arguments.frozen)
+    rates = tuple(arguments.rates) or adaptation.rates
+    if arguments.frozen and not arguments.rates:
+        rates = tuple(HEAD_FACTOR * rate for rate in rates)
+    if arguments.learning_rate is not None or arguments.quick:
+        if arguments.rates:
+            raise ConfigError(
+                "--rates are tried on a dev split, which --quick and --learning-rate skip; leave one out."
+            )
+        rates = (arguments.learning_rate or quick_rate(rates),)
+    settings["schedule"]["peak"] = quick_rate(rates)
+    dev_fraction = adaptation.dev_fraction if arguments.dev_fraction is None else arguments.dev_fraction
+    base = fill(
+        settings,
+        replace(data_config, dev_fraction=dev_fraction),
+        data,
+        steps=steps,
+        epochs=arguments.epochs,
+        changes=settings_of(arguments) | execution_of(arguments),
+        evaluations=4,
+    )
+    return FinetunePlan(base=base, rates=rates, runs=arguments.runs)
+
+
+def _resumed(arguments: Arguments, plan: FinetunePlan) -> FinetunePlan:
+    """Return the stored plan; how the work is done may be said anew, and nothing else."""
+    others = settings_of(arguments) | {
+        name: True
+        for name in ("data", "source", "rates", "quick", "frozen", "recipe", "image_size", "steps", "epochs", "minutes")
+        if getattr(arguments, name)
+    }
+    if others:
+        raise ConfigError(
+            f"{', '.join(sorted(others))} cannot change a stored run; give --resume alone, or begin a new run."
+        )
+    settings = with_settings(to_dict(plan.base), execution_of(arguments))
+    return replace(plan, base=read_config(settings, "the settings of this run"))
+
+
+def _estimate(plan: FinetunePlan, data: RunData, folder: RunFolder, ranks: Ranks) -> None:
+    """Say how long it will take, from a few steps that are thrown away."""
+    seconds = step_seconds(Run(config=plan.base, data=data, folder=folder, ranks=ranks), for_seconds=TRIAL_SECONDS)
+    total = seconds * plan.base.steps * plan.trainings
+    if ranks.first:
+        text = f"{total / 60:.0f} minutes" if total >= 90 else f"{total:.0f} seconds"
+        tried = plan.trainings - plan.runs
+        parts = f"{tried} rates to try and {plan.runs} to train" if tried else f"{plan.runs} to train"
+        print(
+            f"time         about {text}: {parts}, {plan.base.steps} steps of {seconds:.2f} s each; "
+            "--quick tries no rates, --frozen trains the head alone",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _print_result(result: dict[str, Any], folder: RunFolder) -> None:
+    rows = [
+        (f"rate {row['rate']:g}", f"{row['accuracy']:.2%}", f"{row['images']} images of dev") for row in result["sweep"]
+    ]
+    rows += result_rows(result, folder)
+    if "accuracy_mean" in result:
+        told = f"{result['accuracy_mean']:.2%} +- {result['accuracy_std']:.2%}"
+        rows.append((f"{len(result['accuracies'])} seeds", told, "mean and standard deviation"))
+    print_table("Fine-tuned", ("", "value", "note"), rows)
+    print(f"\nNext: vitrail predict {folder.model} IMAGE")
+
+
+def _default_out(data: str, source: str) -> str:
+    model = Path(source)
+    name = model.parent.name if model.name == "model.safetensors" else model.stem
+    return str(Path("runs") / f"{Path(data).resolve().name if Path(data).exists() else data}-from-{name}")

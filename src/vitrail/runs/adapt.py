@@ -1,0 +1,100 @@
+"""Adapting a model to a small task: the written rule behind `vitrail finetune FOLDER`, and a run made of it.
+
+| what           | rule                                                                                            |
+|----------------|-------------------------------------------------------------------------------------------------|
+| image size     | the model's own                                                                                 |
+| optimiser      | SGD with momentum 0.9, no weight decay, clipped at norm 1, as in Table 4                        |
+| learning rates | 0.003, 0.01, 0.03 and 0.1 are tried; ten times those when only the head learns                  |
+| schedule       | a tenth of the steps to warm up, then a cosine to 0                                             |
+| batch          | 64; with fewer than 512 images an eighth of them; from 100,000 images on 512                    |
+| length         | 8 epochs, but at least 100 and at most 2,500 steps; from 100,000 images on 10,000 steps         |
+| dev split      | 10% of the training images; 2% from 20,000 on, 1% from 500,000 on                               |
+| images         | up to 64 pixels shifted by a sixteenth of the side; larger ones cropped (30 to 100%); flipped   |
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vitrail.base.settings import to_dict
+from vitrail.data.augment import Augmentation
+from vitrail.model.config import ViTConfig
+from vitrail.model.patches import Size
+from vitrail.runs.choose import SMALL_SIDE, Facts
+from vitrail.runs.start import Source
+from vitrail.train.objective import LossConfig
+from vitrail.train.optimizers import OptimizerConfig
+from vitrail.train.schedules import Schedule
+
+MANY_IMAGES = 100_000
+RATES = (0.003, 0.01, 0.03, 0.1)
+HEAD_FACTOR = 10.0
+"""How much faster a head learns when nothing else moves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adaptation:
+    """How a model is adapted to a task: a row of Table 4, or what the rule says."""
+
+    steps: int
+    batch: int
+    rates: tuple[float, ...]
+    """Learning rates to try, in rising order."""
+    warmup_steps: int
+    dev_fraction: float
+    """Share of the training images on which the rate is chosen."""
+    image_size: Size | None = None
+    """Height and width in pixels; None for the model's own."""
+    averaging: float | None = None
+    """Factor of Polyak averaging."""
+    augmentation: Augmentation | None = None
+    """None for what the rule says."""
+
+
+def choose_adaptation(facts: Facts) -> Adaptation:
+    """Return what suits such data, by the rule."""
+    many = facts.images >= MANY_IMAGES
+    batch = 512 if many else max(min(64, facts.images // 8) // 2 * 2, 2)
+    steps = 10_000 if many else min(max(round(8 * facts.images / batch), 100), 2_500)
+    return Adaptation(
+        steps=steps,
+        batch=batch,
+        rates=RATES,
+        warmup_steps=min(steps // 10, 500),
+        dev_fraction=0.01 if facts.images >= 500_000 else 0.02 if facts.images >= 20_000 else 0.1,
+    )
+
+
+def adapted_settings(
+    source: Source, facts: Facts, adaptation: Adaptation, *, image_size: Size | None, frozen: bool
+) -> dict[str, Any]:
+    """Return the settings of a run that adapts a model to such data; the middle rate stands for all."""
+    config = source.adapted(num_classes=facts.classes, image_size=image_size or adaptation.image_size)
+    pixels = replace(source.preprocessing, image_size=config.image_size)
+    augmentation = adaptation.augmentation or _augmentation(facts, source, min(config.image_size))
+    optimizer = OptimizerConfig(name="sgd", clip_norm=1.0, frozen=source.backbone if frozen else ())
+    return {
+        "vit" if isinstance(config, ViTConfig) else "resnet": to_dict(config),
+        "start": to_dict(source.start),
+        "preprocessing": to_dict(pixels),
+        "augmentation": to_dict(augmentation),
+        "loss": to_dict(LossConfig()),
+        "optimizer": to_dict(optimizer),
+        "schedule": to_dict(
+            Schedule(shape="cosine", peak=quick_rate(adaptation.rates), warmup_steps=adaptation.warmup_steps)
+        ),
+        "batch": adaptation.batch,
+        "steps": adaptation.steps,
+        "averaging": adaptation.averaging,
+    }
+
+
+def quick_rate(rates: tuple[float, ...]) -> float:
+    """Return the rate to take when none is tried: the middle one, of two the higher."""
+    return rates[len(rates) // 2]
+
+
+def _augmentation(facts: Facts, source: Source, side: int) -> Augmentation:
+    antialias = source.preprocessing.antialias
+    if max(facts.side, side) <= SMALL_SIDE:
+        return Augmentation(crop="pad", pad=max(side // 16, 1), pad_mode="zero", antialias=antialias)
+    return Augmentation(area=(0.3, 1.0), antialias=antialias)

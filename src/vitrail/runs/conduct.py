@@ -1,0 +1,48 @@
+"""One run from its settings to its result, wherever it was stopped before."""
+
+from typing import Any, Protocol, runtime_checkable
+
+from vitrail.runs.config import differences
+from vitrail.runs.finish import finish
+from vitrail.runs.train import Run
+from vitrail.train.signals import StopSignal
+
+
+@runtime_checkable
+class Watching(Protocol):
+    """Somebody who wants to know how a run goes."""
+
+    def start(self, step: int) -> None:
+        """Hear from which step the run goes on."""
+
+    def note(self, sentence: str) -> None:
+        """Hear something besides."""
+
+    def __call__(self, step: int, values: dict[str, float]) -> None:
+        """Hear the measurements of a step."""
+
+
+def conduct(run: Run, watching: Watching, stop: StopSignal) -> dict[str, Any]:
+    """Train from the newest checkpoint of the run's folder to the end, and return the figures; every rank calls it.
+
+    A run that is finished says again what it said. A stop is `StoppedError`.
+    """
+    if is_finished(run):
+        return run.folder.read_result()
+    run.ranks.wait()
+    if run.ranks.first:
+        run.folder.enter(run.config)
+    run.ranks.wait()
+    loop = run.loop(watch=watching, stop=stop)
+    for note in loop.keeper.load(loop.state, run.ranks):
+        watching.note(note)
+    if run.ranks.first:
+        loop.journal.rewind(loop.state.progress.step)
+    watching.start(loop.state.progress.step)
+    loop.run()
+    return finish(run, loop)
+
+
+def is_finished(run: Run) -> bool:
+    """Tell whether this very run is complete."""
+    return run.folder.finished and not differences(run.config, run.folder.read_config())

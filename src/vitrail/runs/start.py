@@ -1,0 +1,92 @@
+"""A run that begins with the weights of a file: what the file holds, and the model that is made of it (Sec. 3.2).
+
+File -> its model -> positions for a new size -> the pre-training head off, a head of zeros on.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vitrail.base.errors import InputError
+from vitrail.checkpoint.contents import Contents
+from vitrail.checkpoint.files import assemble, read, sha256
+from vitrail.checkpoint.transfer import transfer
+from vitrail.data.preprocessing import Preprocessing, preset
+from vitrail.model.build import Config, Model
+from vitrail.model.config import ViTConfig
+from vitrail.model.patches import Size
+from vitrail.runs.config import StartConfig
+
+HEADS = ("head.linear.", "linear.")
+"""Where the last layer of a ViT and of a ResNet is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A model that others are made from."""
+
+    start: StartConfig
+    config: Config
+    """The model as it is in the file."""
+    preprocessing: Preprocessing
+    """How it wants its images: as the file says, or else as the reference release does."""
+
+    def adapted(self, *, num_classes: int, image_size: Size | None) -> Config:
+        """Return the model for another task: one linear layer on top, and positions for another size."""
+        changes: dict[str, Any] = {"num_classes": num_classes, "head_bias": 0.0}
+        if image_size is not None:
+            changes["image_size"] = image_size
+        if isinstance(self.config, ViTConfig):
+            changes |= {"representation_size": None, "dropout": 0.0, "attention_dropout": 0.0, "stochastic_depth": 0.0}
+        return dataclasses.replace(self.config, **changes)
+
+    @property
+    def backbone(self) -> tuple[str, ...]:
+        """Name everything but the head, as patterns to freeze."""
+        parts = ("embedding.*", "encoder.*") if isinstance(self.config, ViTConfig) else ("root.*", "stages.*", "norm.*")
+        return (*parts, "backbone.*") if getattr(self.config, "backbone", None) is not None else parts
+
+
+def open_source(path: str, *, pickle: bool = False, num_heads: int | None = None) -> Source:
+    """Read what a file says of its model, and remember its digest."""
+    contents = _read(path, pickle, num_heads)
+    size, channels = contents.config.image_size, contents.config.channels
+    return Source(
+        start=StartConfig(path=path, digest=_digest(contents, path), pickle=pickle, num_heads=num_heads),
+        config=contents.config,
+        preprocessing=contents.preprocessing or preset("google", image_size=size, channels=channels),
+    )
+
+
+def starting_model(start: StartConfig, config: Config, device: torch.device) -> Model:
+    """Load the weights into the model of a run; the head starts at zero even where the classes would fit."""
+    contents = _read(start.path, start.pickle, start.num_heads)
+    if (found := _digest(contents, start.path)) != start.digest:
+        raise InputError(
+            f"{start.path} has changed since this run was set up: its digest is {found[:12]}, but was "
+            f"{start.digest[:12]}; bring back the file, or begin a new run."
+        )
+    own = contents.config
+    changes = {
+        field.name: value
+        for field in dataclasses.fields(own)
+        if (value := getattr(config, field.name)) != getattr(own, field.name)
+    }
+    model = assemble(transfer(contents, changes)).float()
+    for name, parameter in model.named_parameters():
+        parameter.data = parameter.data.clone()  # what is mapped from the file cannot be written
+        if name.startswith(HEADS):
+            torch.nn.init.zeros_(parameter)
+    return model.to(device)
+
+
+def _read(path: str, pickle: bool, num_heads: int | None) -> Contents:
+    return read(path, pickle=pickle, **({} if num_heads is None else {"num_heads": num_heads}))
+
+
+def _digest(contents: Contents, path: str) -> str:
+    """Return the digest that the file carries, or that of its bytes."""
+    return contents.digest or sha256(Path(path))

@@ -1,0 +1,129 @@
+"""`vitrail finetune` as a person uses it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vitrail
+from tests.train.making import CLASSES, made_dataset
+from vitrail.cli.main import main
+from vitrail.model.config import ViTConfig
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+QUICK = ("--steps", "4", "--batch", "6", "--threads", "1", "--device", "cpu")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "made.npz"
+    train, test = made_dataset(30), made_dataset(12, seed=1)
+    arrays = {"x_train": train.pictures.images, "x_test": test.pictures.images}  # type: ignore[attr-defined]
+    np.savez(path, **arrays, y_train=train.targets, y_test=test.targets, class_names=np.array(CLASSES))
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
+    config = ViTConfig(dim=8, depth=1, num_heads=2, mlp_dim=8, patch_size=(4, 4), image_size=(8, 8), num_classes=5)
+    vitrail.save(vitrail.build(config, seed=0), path)
+    return path
+
+
+def _words(data: Path, model: Path, *more: str) -> list[str]:
+    return ["finetune", str(data), "--from", str(model), *QUICK, *more]
+
+
+def test_the_protocol_in_one_command(
+    data: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    words = _words(data, model, "--rates", "0.01", "0.1", "--runs", "2", "--image-size", "16", "--out", str(out))
+    assert main([*words, "--json"]) == 0
+    captured = capsys.readouterr()
+    result = json.loads(captured.out)
+    assert [row["rate"] for row in result["sweep"]] == [0.01, 0.1]
+    assert len(result["accuracies"]) == 2
+    assert "2 rates to try and 2 to train, 4 steps" in captured.err
+    tuned = vitrail.load(out / "model.safetensors")
+    assert tuned.labels == CLASSES
+    assert tuned.config.image_size == tuned.preprocessing.image_size == (16, 16)
+    assert tuned.provenance["parent"] == vitrail.load(model).digest
+    assert main(words) == 0  # again: nothing is left to do
+    said = capsys.readouterr().out
+    assert "rate 0.01" in said
+    assert "2 seeds" in said
+    assert main(["finetune", "--resume", str(out), "--threads", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == result
+
+
+def test_quick_and_frozen_train_the_head_alone_at_one_rate(data: Path, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert main(_words(data, model, "--quick", "--frozen", "--out", str(out))) == 0
+    assert not (out / "sweep").exists()
+    assert json.loads((out / "result.json").read_text())["rate"] == pytest.approx(0.3)
+    before, after = vitrail.load(model).state_dict(), vitrail.load(out / "model.safetensors").state_dict()
+    moved = {name for name in after if name not in before or not after[name].equal(before[name])}
+    assert moved == {"head.linear.weight", "head.linear.bias"}
+
+
+def test_a_recipe_of_the_paper_runs_small(data: Path, model: Path, tmp_path: Path) -> None:
+    words = ["finetune", str(data), "--from", str(model), "--recipe", "finetune-flowers-smoke", "--threads", "1"]
+    assert main([*words, "--device", "cpu", "--out", str(tmp_path / "run")]) == 0
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["batch"] == 8
+
+
+def test_minutes_are_for_everything_together(data: Path, model: Path, tmp_path: Path) -> None:
+    words = ["finetune", str(data), "--from", str(model), "--minutes", "0.03", "--batch", "6", "--threads", "1"]
+    assert main([*words, "--device", "cpu", "--rates", "0.01", "0.1", "--out", str(tmp_path / "run")]) == 0
+    plan = json.loads((tmp_path / "run" / "finetune.json").read_text())
+    assert plan["base"]["steps"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--rates", "0.1", "--quick"], "leave one out"),
+        (["--frozen", "--freeze", "encoder.*"], "leave one out"),
+        (["--rates", "0.1", "0.1"], "all different"),
+        (["--runs", "0"], "0 runs are none"),
+        (["--recipe", "finetune-pet"], "there is no recipe 'finetune-pet'"),
+        (["--image-size", "10"], "patch"),
+        (["--dev-fraction", "1.5"], "cannot be held out"),
+        (["--epochs", "2"], "a run has one length"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    words: list[str], said: str, data: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(_words(data, model, *words, "--out", str(tmp_path / "run"))) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.out == ""
+    assert not (tmp_path / "run").exists()
+
+
+def test_missing_words_and_files_are_one_sentence(
+    data: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, said in (
+        (["finetune", str(data)], "--from MODEL is not given"),
+        (["finetune", "--from", str(model)], "DATA is not given"),
+        (["finetune", str(data), "--from", str(tmp_path / "none")], "none"),
+        (["finetune", str(data), "--from", str(data)], "made.npz"),
+        (["finetune", "--resume", str(tmp_path)], "is no fine-tuning that can be gone on with"),
+    ):
+        assert main(words) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_channel_count_that_cannot_be_made_is_one_sentence(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = np.zeros((12, 8, 8, 5), dtype=np.uint8)
+    targets = np.arange(12) % 2
+    np.savez(tmp_path / "five.npz", x_train=images, y_train=targets, x_test=images, y_test=targets)
+    assert main(_words(tmp_path / "five.npz", model, "--quick", "--out", str(tmp_path / "run"))) == 2
+    assert "5 channels" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+"""The rule for fine-tuning says what its table says."""
+
+from pathlib import Path
+
+import pytest
+
+import vitrail
+from vitrail.model.config import ViTConfig
+from vitrail.runs.adapt import adapted_settings, choose_adaptation, quick_rate
+from vitrail.runs.choose import Facts
+from vitrail.runs.start import open_source
+
+
+def _facts(images: int, side: int = 300) -> Facts:
+    return Facts(images=images, classes=3, channels=3, side=side)
+
+
+@pytest.mark.parametrize(
+    ("images", "batch", "steps", "dev"),
+    [
+        (20, 2, 100, 0.1),
+        (244, 30, 100, 0.1),
+        (2_000, 64, 250, 0.1),
+        (19_999, 64, 2_500, 0.1),
+        (20_000, 64, 2_500, 0.02),
+        (100_000, 512, 10_000, 0.02),
+        (1_281_167, 512, 10_000, 0.01),
+    ],
+)
+def test_batch_length_and_dev_split_follow_the_rule(images: int, batch: int, steps: int, dev: float) -> None:
+    chosen = choose_adaptation(_facts(images))
+    assert (chosen.batch, chosen.steps, chosen.dev_fraction) == (batch, steps, dev)
+    assert chosen.warmup_steps == min(steps // 10, 500)
+    assert chosen.rates == (0.003, 0.01, 0.03, 0.1)
+
+
+def test_a_run_keeps_the_models_numerics_and_size(tmp_path: Path) -> None:
+    config = ViTConfig(dim=8, depth=1, num_heads=2, mlp_dim=8, patch_size=(4, 4), image_size=(16, 16), gelu="erf")
+    vitrail.save(vitrail.build(config, seed=0), tmp_path / "m.safetensors")
+    source = open_source(str(tmp_path / "m.safetensors"))
+    chosen = choose_adaptation(_facts(2_000))
+    settings = adapted_settings(source, _facts(2_000), chosen, image_size=None, frozen=False)
+    assert settings["vit"]["gelu"] == "erf"
+    assert settings["vit"]["num_classes"] == 3
+    assert settings["preprocessing"]["image_size"] == [16, 16]
+    assert settings["augmentation"]["crop"] == "inception"
+    assert settings["optimizer"]["name"] == "sgd"
+    assert (settings["optimizer"]["beta1"], settings["optimizer"]["weight_decay"]) == (0.9, 0.0)
+    larger = adapted_settings(source, _facts(2_000, side=28), chosen, image_size=(32, 32), frozen=True)
+    assert larger["vit"]["image_size"] == larger["preprocessing"]["image_size"] == [32, 32]
+    assert (larger["augmentation"]["crop"], larger["augmentation"]["pad"]) == ("pad", 2)
+    assert larger["optimizer"]["frozen"] == ["embedding.*", "encoder.*"]
+
+
+def test_the_quick_rate_is_the_middle_one() -> None:
+    assert quick_rate((0.1,)) == 0.1
+    assert quick_rate((0.1, 0.2, 0.3)) == 0.2
+    assert quick_rate((0.003, 0.01, 0.03, 0.1)) == 0.03

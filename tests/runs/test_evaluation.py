@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.data.making import tree
+from tests.train.making import CLASSES, made_dataset
+from vitrail.runs.evaluation import open_evaluation_data, told_images, trained_on
+
+
+def _learned(where: object, *, fraction: float = 0.25, seed: int = 7) -> dict[str, object]:
+    """The provenance of a model, as a run writes it."""
+    return {"config": {"seed": seed, "data": {"where": str(where), "val_fraction": fraction}}}
+
+
+def _names(*splits: str) -> list[str]:
+    return [f"{split}/{label}/{number}.png" for split in splits for label in ("a", "b") for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("splits", "taken"),
+    [(("train", "val", "test"), "test"), (("train", "val"), "val"), (("train", "test"), "test"), (("test",), "test")],
+)
+def test_the_split_that_training_never_saw_is_taken(splits: tuple[str, ...], taken: str, tmp_path: Path) -> None:
+    dataset = open_evaluation_data(str(tree(tmp_path, _names(*splits))), split=None, provenance={})
+    assert (dataset.split, len(dataset)) == (taken, 8)
+    assert told_images(dataset) == f"the {taken} split of {tmp_path}"
+
+
+def test_a_named_split_is_taken_by_any_of_its_names(tmp_path: Path) -> None:
+    where = str(tree(tmp_path, _names("train", "val", "test")))
+    assert open_evaluation_data(where, split="validation", provenance={}).split == "val"
+    assert open_evaluation_data(where, split="train", provenance={}).split == "train"
+
+
+def test_one_pile_is_everything_but_for_the_model_that_learned_from_it(tmp_path: Path) -> None:
+    names = [f"{label}/{number}.png" for label in ("a", "b") for number in range(8)]
+    where = str(tree(tmp_path, names))
+    everything = open_evaluation_data(where, split=None, provenance=_learned("elsewhere"))
+    assert (everything.split, len(everything)) == (None, 16)
+    assert told_images(everything) == f"all of {where}"
+    held = open_evaluation_data(where, split=None, provenance=_learned(f"{where}/../{tmp_path.name}"))
+    assert (held.split, len(held)) == ("val", 4)
+    assert "is what the model learned from" in held.notes[-1]
+    rest = open_evaluation_data(where, split="train", provenance=_learned(where))
+    assert not {held.name(index) for index in range(4)} & {rest.name(index) for index in range(12)}
+
+
+def test_the_classes_are_those_of_every_split(tmp_path: Path) -> None:
+    tree(tmp_path, [*_names("train", "test"), "test/c/1.png"])
+    dataset = open_evaluation_data(str(tmp_path), split=None, provenance={})
+    assert dataset.labels == ("a", "b", "c")
+    assert dataset.counts.tolist() == [4, 4, 1]
+
+
+def test_the_held_out_images_are_those_that_the_run_held_out(tmp_path: Path) -> None:
+    data, path = made_dataset(30), tmp_path / "pile.npz"
+    np.savez(path, images=data.pictures.images, labels=data.targets, class_names=np.array(CLASSES))  # type: ignore[attr-defined]
+    import vitrail
+
+    run = vitrail.data.open(path, split="val", val_fraction=0.25, seed=7)
+    held = open_evaluation_data(str(path), split=None, provenance=_learned(path), seed=99)
+    np.testing.assert_array_equal(held.rows, run.rows)
+
+
+@pytest.mark.parametrize(
+    "provenance",
+    [
+        {},
+        {"config": None},
+        {"config": {"data": []}},
+        {"config": {"seed": 1, "data": {"where": 3, "val_fraction": 0.1}}},
+        {"config": {"seed": "1", "data": {"where": "photos", "val_fraction": 0.1}}},
+        {"config": {"seed": 1, "data": {"where": "photos", "val_fraction": 7.0}}},
+        {"config": {"seed": 1, "data": {"where": "other", "val_fraction": 0.1}}},
+    ],
+)
+def test_provenance_that_tells_of_no_such_run_is_none(provenance: dict[str, object]) -> None:
+    assert trained_on(provenance, "photos") is None
+    assert trained_on(_learned("photos"), "photos") == (0.25, 7)
