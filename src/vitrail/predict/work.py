@@ -1,6 +1,5 @@
 """A folder of any size: answered in batches, by any number of ranks, going on after a kill, each image exactly once."""
 
-import hashlib
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -14,7 +13,7 @@ from jaxtyping import Int
 from vitrail.base.errors import InputError, VitrailError
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
-from vitrail.model.build import Model
+from vitrail.checkpoint.files import weights_digest
 from vitrail.predict.classifier import Answer, Classifier
 from vitrail.predict.folder import Listing
 from vitrail.predict.parts import Job, Notebook, Parts, Table
@@ -84,8 +83,9 @@ class Work:
             return outcome
 
     def _job(self, listing: Listing) -> Job:
+        model = self.classifier.model
         return Job(
-            model=weights_digest(self.classifier.model),
+            model=getattr(model, "digest", None) or weights_digest(model),
             files=listing.digest,
             images=len(listing),
             top=min(self.top, len(self.classifier.labels)),
@@ -137,18 +137,6 @@ class Work:
             failures=tuple((listing.name(row), table.errors[row]) for row in failed[:SHOWN]),
             labels=_counts(table, labels),
         )
-
-
-def weights_digest(model: Model) -> str:
-    """Return the digest of a model's file where it carries one, else of its weights."""
-    found: str | None = getattr(model, "digest", None)
-    if found is not None:
-        return found
-    hashed = hashlib.sha256()
-    for name, tensor in model.state_dict().items():
-        hashed.update(name.encode())
-        hashed.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return hashed.hexdigest()
 
 
 def _counts(table: Table, labels: tuple[str, ...]) -> dict[str, int]:
