@@ -9,6 +9,7 @@ import vitrail
 PUBLIC = [
     "BackboneConfig",
     "CheckpointError",
+    "Classifier",
     "ConfigError",
     "ImageError",
     "InputError",

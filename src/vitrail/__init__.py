@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vitrail.model.resnet import ResNetConfig as ResNetConfig
     from vitrail.model.trace import Trace as Trace
     from vitrail.model.vit import ViT as ViT
+    from vitrail.predict.classifier import Classifier as Classifier
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "BackboneConfig": "vitrail.model.config",
     "CheckpointError": "vitrail.base.errors",
+    "Classifier": "vitrail.predict.classifier",
     "ConfigError": "vitrail.base.errors",
     "ImageError": "vitrail.base.errors",
     "InputError": "vitrail.base.errors",

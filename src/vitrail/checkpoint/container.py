@@ -9,7 +9,6 @@ import hashlib
 import json
 import math
 import mmap
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
+from vitrail.base.digest import DIGEST, LARGEST_HEADER, NO_DIGEST, begun, own_digest
 from vitrail.base.errors import CheckpointError
 from vitrail.checkpoint.source import Spec, TensorSource
 
@@ -35,12 +35,7 @@ DTYPES = {
 }
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
-LARGEST_HEADER = 16 * 2**20
-"""Bytes; the header of a model with 21,843 class names takes one megabyte."""
-
 _ALIGNMENT = 64
-_DIGEST = re.compile(rb'"vitrail\.sha256":"([0-9a-f]{64})"')
-_NO_DIGEST = "0" * 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,20 +82,12 @@ class Container:
 
     def recorded_digest(self) -> str | None:
         """Return the digest that the file states, if it states exactly one."""
-        found = _DIGEST.findall(self.header)
+        found = DIGEST.findall(self.header)
         return found[0].decode() if len(found) == 1 else None
 
     def computed_digest(self) -> str:
         """Compute SHA-256 over the whole file with the digits of its own digest taken as zeros."""
-        found = _DIGEST.search(self.header)
-        view = memoryview(self.memory)
-        if found is None:
-            return hashlib.sha256(view).hexdigest()
-        begin, end = 8 + found.start(1), 8 + found.end(1)
-        digest = hashlib.sha256(view[:begin])
-        digest.update(_NO_DIGEST.encode())
-        digest.update(view[end:])
-        return digest.hexdigest()
+        return begun(self.path) or own_digest(self.header, memoryview(self.memory))
 
 
 def open_container(path: Path) -> Container:
@@ -133,7 +120,7 @@ def write_container(file: BinaryIO, source: TensorSource, metadata: Mapping[str,
     """
     sizes = {name: _itemsize(source, name) * math.prod(source.specs[name].shape) for name in source}
     order = sorted(sizes, key=lambda name: (sizes[name] % _ALIGNMENT != 0, -_itemsize(source, name), name))
-    text = dict(metadata) | ({"vitrail.sha256": _NO_DIGEST} if digest else {})
+    text = dict(metadata) | ({"vitrail.sha256": NO_DIGEST} if digest else {})
     header = _header(source, order, text)
     hashed = hashlib.sha256()
 
@@ -148,7 +135,7 @@ def write_container(file: BinaryIO, source: TensorSource, metadata: Mapping[str,
         put(source[name].detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     if not digest:
         return None
-    found = _DIGEST.search(header)
+    found = DIGEST.search(header)
     assert found is not None  # noqa: S101 - it was put in above
     file.seek(8 + found.start(1))
     file.write(hashed.hexdigest().encode())

@@ -189,3 +189,12 @@ def sha256(path: Path) -> str:
     file = next((path / name for name in names if (path / name).is_file()), path) if path.is_dir() else path
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def weights_digest(model: Model) -> str:
+    """Digest the weights as they are now: the digest of a file would outlive a change in memory."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -21,6 +21,7 @@ VERBS = {
     "finetune": "adapt a model to your images: try learning rates on a dev split, then train on all of them",
     "models": "list every model with its parameters, tokens and multiply-accumulates",
     "plan": "work out the memory, FLOPs and time of a training run before it starts",
+    "predict": "say what is on images: a photo, or a folder of any size into one file; go on where it was stopped",
     "recipes": "list the recipes: the paper's runs, their cost and results",
     "show": "tell what a file holds: config, parameters, labels, preprocessing, provenance, digest",
     "train": "train a model on a folder of images, or any other data; go on where it was stopped",

@@ -19,6 +19,7 @@ from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.checkpoint.container import open_container, write_container
+from vitrail.checkpoint.files import weights_digest
 from vitrail.checkpoint.source import from_tensors
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
@@ -51,15 +52,6 @@ def feature_key(
         "images": images_digest(dataset, ranks, progress),
     }
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-
-
-def weights_digest(model: Model) -> str:
-    """Digest the weights as they are now: the digest of a file would outlive a change in memory."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
 
 
 def images_digest(dataset: Dataset, ranks: Ranks, progress: Progress = silent) -> str:

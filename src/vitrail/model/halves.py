@@ -30,9 +30,12 @@ def halves_pay(tokens: Tokens, *, even: int, most_rows: int | None = None) -> bo
     )
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _two_threads() -> bool:
     return torch.get_num_threads() == 2
+
+
+# What torch.compiler.assume_constant_result does, which imports the whole compiler first: as long as torch itself.
+_two_threads._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def mlp_in_halves(tokens: Tokens, hidden: nn.Linear, out: nn.Linear, kind: Gelu) -> Tokens:

@@ -46,7 +46,7 @@ def read_inside(path: bytes, allowed: tuple[bytes, ...]) -> bytes:
     """Read a plain file whose real place is below one of the allowed folders."""
     folder, name = os.path.split(path)
     try:
-        handle = _open(os.path.join(_real_folder(folder), name), allowed)  # noqa: PTH118
+        handle = _open(os.path.join(real_folder(folder), name), allowed)  # noqa: PTH118
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.EMLINK):
             raise
@@ -68,7 +68,7 @@ def _open(real: bytes, allowed: tuple[bytes, ...]) -> int:
 
 
 @lru_cache(maxsize=2**14)
-def _real_folder(folder: bytes) -> bytes:
+def real_folder(folder: bytes) -> bytes:
     """Return the real path of a folder; asking the system for every image would take as long as reading it."""
     return os.path.realpath(folder)
 

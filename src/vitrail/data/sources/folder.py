@@ -18,7 +18,7 @@ import numpy as np
 from vitrail.base.errors import InputError
 from vitrail.data.budget import Skipped
 from vitrail.data.dataset import UNLABELLED
-from vitrail.data.index import NamesBuilder, names_of
+from vitrail.data.index import Names, NamesBuilder, names_of
 from vitrail.data.sources import imagenet
 from vitrail.data.sources.files import Files, is_inside, real_folders
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, class_name, is_image, sort_classes, split_of
@@ -142,6 +142,16 @@ def open_folder(root: Path, *, also: Path | None = None) -> Pile:
         ignored=tuple(walk.ignored),
         notes=tuple(notes),
     )
+
+
+def find_images(root: Path) -> tuple[Names, list[Skipped]]:
+    """Find every image below a folder, whatever the folders in between are called, and the links not followed."""
+    walk = _Walk(root, real_folders(root), "")
+    for path in walk.images(str(root)):
+        walk.paths.add(os.fsencode(path))
+    if not len(walk.paths):
+        raise InputError(f"{root} holds no images{_why(walk)}.")
+    return walk.paths.done(), walk.ignored
 
 
 def _add_pile(walk: _Walk, folder: str, entries: list[os.DirEntry[str]], split: int) -> list[str]:

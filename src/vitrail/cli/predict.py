@@ -1,0 +1,186 @@
+"""Say what is on images: the most probable classes of a trained model, with their probabilities.
+
+Images are files, folders (with everything below them), quoted patterns, @LIST for a text with a path on each line, or -
+for such a text from stdin; each file counts once. With --out the answers become a file, in order; stopped at any time,
+the same command goes on, and under torchrun ranks share the images. An image that cannot be read is told, has a row
+with its error in the output, and stops nothing: the exit code is 1 only if none could be read.
+
+Example: vitrail predict model.safetensors photo.jpg
+Example: vitrail predict model.safetensors photos/ --out predictions.csv
+"""
+
+import gc
+import logging
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from vitrail.base.digest import begin
+from vitrail.base.errors import ConfigError, ImageError, InputError
+from vitrail.base.printable import printable
+from vitrail.cli.flags import Switch, flag, parse_size
+from vitrail.predict.writers import Row, check_output
+
+if TYPE_CHECKING:
+    from vitrail.base.ranks import Ranks
+    from vitrail.predict.classifier import Classifier
+    from vitrail.predict.folder import Listing
+    from vitrail.predict.work import Outcome
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """Flags of `vitrail predict`."""
+
+    model: Annotated[str, tyro.conf.Positional, flag("MODEL")]
+    """A file or folder of weights, of any format that `vitrail show` reads."""
+    images: Annotated[
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="IMAGE-OR-FOLDER [...]", help_behavior_hint="(required)"),
+    ]
+    """What to look at."""
+    top: int = 5
+    """How many classes to tell for each image."""
+    out: Annotated[str | None, flag("FILE.csv|.jsonl|.parquet", "the screen")] = None
+    """Write all answers to this file."""
+    labels: Annotated[str | None, flag("FILE", "the model's own")] = None
+    """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
+    image_size: Annotated[str | None, flag("PIXELS|HxW", "the model's own")] = None
+    """Height and width that images are brought to; positions are interpolated."""
+    batch: Annotated[int | None, flag("INT", "8 on a CPU, 64 elsewhere")] = None
+    """Images that go through the model at once."""
+    workers: Annotated[int | None, flag("INT", "as many as --threads on a CPU, 8 elsewhere")] = None
+    """Threads that work side by side: on a CPU each reads and computes, elsewhere they read and decode."""
+    threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
+    """Threads for computing on the CPU."""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where to compute; auto takes a GPU if there is one."""
+    compile: Switch = False
+    """Use torch.compile, which takes a minute and pays for many images only."""
+    pickle: Switch = False
+    """Let torch's pickled files be opened, of which only tensors are read."""
+    json: Switch = False
+    """Write JSON to stdout."""
+
+
+def run(arguments: Arguments) -> int:
+    """Look at images, and say or write what is on them."""
+    out = None if arguments.out is None else Path(arguments.out)
+    size = None if arguments.image_size is None else parse_size(arguments.image_size)
+    if not arguments.images:
+        raise InputError("no images are given; name files, folders, patterns, @LIST or - for stdin behind the model.")
+    for name in ("top", "batch", "workers", "threads"):
+        if (given := getattr(arguments, name)) is not None and given < 1:
+            raise ConfigError(f"--{name} is {given}, but must be at least 1.")
+    if out is not None:
+        check_output(out)
+    begin(Path(arguments.model))  # the file is hashed while torch is imported
+    gc.disable()  # what imports make is there to stay; to look for garbage in it takes a tenth of the time
+    import torch
+
+    from vitrail.base.memory import keep_freed_memory
+    from vitrail.base.ranks import join
+    from vitrail.predict.classifier import Classifier
+
+    gc.freeze()
+    gc.enable()
+    keep_freed_memory()
+    if arguments.threads is not None:
+        torch.set_num_threads(arguments.threads)
+    with join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
+        if not ranks.first:
+            logging.getLogger("vitrail").setLevel(logging.ERROR)  # the first rank says it for all
+        if ranks.world > 1 and out is None:
+            raise ConfigError("several ranks answer into one file; name it with --out.")
+        classifier = Classifier.load(
+            arguments.model,
+            device=ranks.device,
+            image_size=size,
+            labels=arguments.labels,
+            pickle=arguments.pickle,
+            batch=arguments.batch,
+            workers=arguments.workers,
+            compiled=arguments.compile,
+        )
+        if out is None:
+            return _to_screen(arguments, classifier)
+        return _to_file(arguments, classifier, out, ranks)
+
+
+def _list(words: tuple[str, ...]) -> "Listing":
+    from vitrail.predict.folder import list_images
+
+    listing = list_images(words, sys.stdin.buffer.read)
+    for note in listing.notes:
+        _say(note)
+    return listing
+
+
+def _to_screen(arguments: Arguments, classifier: "Classifier") -> int:
+    """Answer to stdout: a table with bars for one image, a line for each of several, or JSON."""
+    from vitrail.cli.predictions import Screen
+
+    listing = _list(arguments.images)
+    screen = Screen([listing.name(row) for row in range(min(len(listing), 1000))], json=arguments.json)
+    failed = 0
+    answers = classifier.answers(
+        lambda row: classifier.prepare(listing.read(row)), range(len(listing)), top=arguments.top
+    )
+    with closing(answers):
+        for number, answer in answers:
+            row = Row.of(listing.name(number), answer, classifier.labels)
+            if isinstance(answer, ImageError):
+                failed += 1
+                _say(f"{row.path}: {row.error}")
+            screen.show(row)
+    screen.end(arguments.model, failed)
+    if 0 < failed < len(listing):
+        _say(f"{failed} of {len(listing)} images could not be read.")
+    return int(failed == len(listing))
+
+
+def _to_file(arguments: Arguments, classifier: "Classifier", out: Path, ranks: "Ranks") -> int:
+    """Answer into a file, and say what came out."""
+    from vitrail.base.progress import silent
+    from vitrail.cli.progress import progress
+    from vitrail.predict.work import Work
+
+    work = Work(classifier=classifier, out=out, top=arguments.top, ranks=ranks)
+    try:
+        outcome = work.run(lambda: _list(arguments.images), progress if ranks.first else silent)
+    except KeyboardInterrupt:
+        if ranks.first:
+            _say("stopped by Ctrl-C; what was answered is kept, and the same command goes on.")
+        return 130
+    if outcome is None:
+        return 0
+    for name, reason in outcome.failures:
+        _say(f"{name}: {reason}")
+    if outcome.failed:
+        _say(f"{outcome.failed} of {outcome.images} images could not be read; their rows in {out} have the error.")
+    _print(outcome, arguments)
+    return int(outcome.failed == outcome.images)
+
+
+def _print(outcome: "Outcome", arguments: Arguments) -> None:
+    if arguments.json:
+        from vitrail.cli.report import print_json
+
+        failures = [{"path": name, "error": reason} for name, reason in outcome.failures]
+        counts = {"images": outcome.images, "before": outcome.before, "failed": outcome.failed}
+        print_json({"out": str(outcome.out), **counts, "failures": failures, "labels": outcome.labels})
+        return
+    if outcome.before:
+        print(f"{outcome.before} of {outcome.images} answers were there from before.")
+    named = [f"{printable(label)} {count}" for label, count in list(outcome.labels.items())[:10]]
+    more = [f"{len(outcome.labels) - 10} other classes"] if len(outcome.labels) > 10 else []
+    print(f"{outcome.images} images in {printable(str(outcome.out))}: {', '.join(named + more) or 'no answers'}")
+
+
+def _say(sentence: str) -> None:
+    print(f"vitrail: {printable(sentence)}", file=sys.stderr, flush=True)
