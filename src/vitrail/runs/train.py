@@ -30,6 +30,7 @@ from vitrail.runs.folder import RunFolder
 from vitrail.runs.skipped import noted
 from vitrail.runs.start import starting_model
 from vitrail.train.averaging import Average
+from vitrail.train.cores import CORES
 from vitrail.train.keeper import Keeper
 from vitrail.train.loop import Loop, LoopConfig, Watch
 from vitrail.train.objective import Classification
@@ -97,6 +98,7 @@ class Run:
                 precision=config.precision,
                 clip_norm=config.optimizer.clip_norm,
                 seed=config.seed,
+                two_cores=self.two_cores,
             ),
             batches=self.batches,
             evaluate=self.scores,
@@ -107,6 +109,15 @@ class Run:
             stop=stop,
             watch=watch,
         )
+
+    @property
+    def two_cores(self) -> bool:
+        """Whether two cores compute half of a batch each: on a CPU with two threads, where nothing is random."""
+        config, vit = self.config, self.config.vit
+        draws = vit is not None and bool(vit.dropout or vit.attention_dropout or vit.stochastic_depth)
+        plain = not (draws or config.drop_patches or config.execution.compiled or config.execution.recompute)
+        alone = self.ranks.world == 1 and self.ranks.device.type == "cpu" and torch.get_num_threads() == CORES
+        return plain and alone and config.precision == "float32"
 
     def objective(self) -> Classification:
         """Say what is minimised."""

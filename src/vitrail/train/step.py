@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from vitrail.base.ranks import Ranks
 from vitrail.base.seeds import key
 from vitrail.data.loader import Batch
+from vitrail.train.cores import CORES, on_two_cores
 from vitrail.train.objective import Objective
 from vitrail.train.optimizers import clip, set_rate
 from vitrail.train.state import TrainState
@@ -34,6 +35,8 @@ class StepConfig:
     """Type of the activations; weights stay float32."""
     clip_norm: float | None = None
     seed: int = 0
+    two_cores: bool = False
+    """Whether two cores take half of the images each; for a model that draws no random numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +69,15 @@ def take_step(
     pieces = list(split(batch, config.micro_batch))
     for number, piece in enumerate(pieces):
         torch.manual_seed(key(config.seed, "step", progress.step, ranks.rank, number))
-        with _gradients_shared(parallel, last=number == len(pieces) - 1):
-            with torch.autocast(device, getattr(torch, config.precision), enabled=config.precision != "float32"):
-                loss, sums = objective(parallel, piece)
-            part = piece.images.shape[0] / total
-            (loss * (part * scale)).backward()
+        part = piece.images.shape[0] / total
+        if config.two_cores:
+            halves = list(split(piece, -(-piece.images.shape[0] // CORES)))
+            loss, sums = on_two_cores(state.model, objective, halves, part)
+        else:
+            with _gradients_shared(parallel, last=number == len(pieces) - 1):
+                with torch.autocast(device, getattr(torch, config.precision), enabled=config.precision != "float32"):
+                    loss, sums = objective(parallel, piece)
+                (loss * (part * scale)).backward()
         measured["loss"] += loss.detach() * part * total
         for name, value in sums.items():
             measured[name] = measured.get(name, torch.zeros((), device=ranks.device)) + value

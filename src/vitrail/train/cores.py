@@ -1,0 +1,61 @@
+"""Two halves of a batch, one for each of two cores: training on a small CPU.
+
+Two threads that share every product wait for each other after each of them; two halves of the images, each with a core
+of its own, meet only when their gradients are added. The same numbers come out, up to the order of that sum. Measured
+with two threads (docs/log.md), and used there only.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from threading import Barrier
+
+import torch
+from torch import Tensor, nn
+
+from vitrail.data.loader import Batch
+from vitrail.train.objective import Objective
+
+CORES = 2
+
+
+def on_two_cores(
+    model: nn.Module, objective: Objective, halves: Sequence[Batch], factor: float
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Add the gradient of the mean loss times a factor, as `backward` would; return the loss, and the sums.
+
+    Nothing in the model may draw random numbers: which half draws first is left to chance.
+    """
+    images = sum(half.images.shape[0] for half in halves)
+    learning = [weight for weight in model.parameters() if weight.requires_grad]
+    tasks = [
+        _pool().submit(_gradients, model, objective, half, learning, factor * half.images.shape[0] / images)
+        for half in halves
+    ]
+    done = [task.result() for task in tasks]
+    for gradients, _, _ in done:
+        for weight, gradient in zip(learning, gradients, strict=True):
+            if gradient is not None:
+                weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
+    means = [loss * (half.images.shape[0] / images) for half, (_, loss, _) in zip(halves, done, strict=True)]
+    sums = {name: torch.stack([found[name] for _, _, found in done]).sum(0) for name in done[0][2]}
+    return torch.stack(means).sum(0), sums
+
+
+def _gradients(
+    model: nn.Module, objective: Objective, half: Batch, learning: list[nn.Parameter], factor: float
+) -> tuple[tuple[Tensor | None, ...], Tensor, dict[str, Tensor]]:
+    loss, sums = objective(model, half)
+    gradients = torch.autograd.grad(loss * factor, learning, allow_unused=True)
+    return gradients, loss.detach(), sums
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Start two threads that compute alone; they stay as long as the process."""
+    before, ready = torch.get_num_threads(), Barrier(CORES)
+    pool = ThreadPoolExecutor(CORES, "vitrail-core", initializer=torch.set_num_threads, initargs=(1,))
+    for started in [pool.submit(ready.wait) for _ in range(CORES)]:
+        started.result()
+    torch.set_num_threads(before)  # what a thread sets, later threads would start with
+    return pool

@@ -1,0 +1,58 @@
+"""Two cores with half of the images each give the gradient of the whole batch, the same bits every time."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.train.making import assert_same, made_config, made_loop, made_run, plain, weights
+from vitrail.train.loop import Loop
+
+
+def _loop(folder: Path, *, two_cores: bool, micro_batch: int = 8) -> Loop:
+    config = plain(made_config(steps=4))
+    loop = made_loop(made_run(folder, replace(config, execution=replace(config.execution, micro_batch=micro_batch))))
+    return replace(loop, step=replace(loop.step, two_cores=two_cores))
+
+
+@pytest.mark.parametrize("micro_batch", [8, 3])
+def test_halves_add_up_to_the_batch(micro_batch: int, tmp_path: Path) -> None:
+    one = _loop(tmp_path / "one", two_cores=False)
+    two = _loop(tmp_path / "two", two_cores=True, micro_batch=micro_batch)
+    taken = []
+    for loop in (one, two):
+        batch = next(iter(loop.batches(0)))
+        result = loop.take(batch, 1e-2)
+        assert result is not None
+        taken.append(result)
+    assert taken[0].loss == pytest.approx(taken[1].loss, rel=1e-6)
+    assert taken[0].norm == pytest.approx(taken[1].norm, rel=1e-5)
+    assert taken[0].sums == taken[1].sums
+    for ours, theirs in zip(one.state.model.parameters(), two.state.model.parameters(), strict=True):
+        assert (ours.grad is None) == (theirs.grad is None)
+        if ours.grad is not None:
+            torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-6, rtol=1e-4)
+
+
+def test_the_same_run_has_the_same_bits(tmp_path: Path) -> None:
+    loops = [_loop(tmp_path / name, two_cores=True) for name in ("one", "two")]
+    for loop in loops:
+        loop.run()
+    assert_same(*(weights(loop) for loop in loops))
+
+
+def test_other_threads_keep_their_number(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    _loop(tmp_path, two_cores=True).run()
+    assert torch.get_num_threads() == before
+
+
+def test_only_a_model_without_chance_on_two_threads_uses_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    config = plain(made_config())
+    assert made_run(tmp_path, config).two_cores
+    for change in ({"drop_patches": 0.5}, {"vit": replace(config.vit, dropout=0.1)}, {"precision": "bfloat16"}):
+        assert not made_run(tmp_path, replace(config, **change)).two_cores
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    assert not made_run(tmp_path, config).two_cores
