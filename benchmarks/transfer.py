@@ -56,7 +56,7 @@ def shots(model: str, data: str) -> dict[str, object]:
     """Measure accuracy by shots."""
     words = ("fewshot", model, data, "--shots", "1", "5", "10", "25", "--no-cache")
     result, seconds = vitrail(*words)
-    return {"command": shown(words, ""), "seconds": seconds, "result": result}
+    return {"command": shown(words, ""), "seconds": seconds, "images": result["images"], "results": result["results"]}
 
 
 def shown(words: tuple[str, ...], folder: str) -> str:
@@ -100,7 +100,7 @@ def main() -> None:
                 flush=True,
             )
         else:
-            print(f"{name:26}{json.dumps(row['result'])[:300]}", flush=True)
+            print(f"{name:26}{json.dumps(row['results'])[:300]}", flush=True)
         path.write_text(json.dumps(stored, indent=1) + "\n")
 
 
