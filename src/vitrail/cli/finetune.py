@@ -11,16 +11,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import tyro
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.ranks import Ranks, join
+from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.cli.report import Switch, flag, parse_size, print_json, print_table
+from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, execution_of, settings_of
 from vitrail.cli.watch import Watcher, print_choices, result_rows
 from vitrail.recipes.names import find_adaptation
@@ -33,7 +34,6 @@ from vitrail.runs.request import facts_of, fill
 from vitrail.runs.speed import step_seconds, steps_for
 from vitrail.runs.start import Source, open_source
 from vitrail.runs.train import Run
-from vitrail.train.loop import StoppedError
 from vitrail.train.signals import StopSignal
 
 TRIAL_SECONDS = 2.0
@@ -74,21 +74,16 @@ class Arguments(RunFlags):
 
 def run(arguments: Arguments) -> int:
     """Fine-tune, and say what came out."""
-    if arguments.threads is not None:
-        torch.set_num_threads(arguments.threads)
-    stop = StopSignal()
-    with stop, join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
-        try:
-            result, folder = _finetune(arguments, ranks, stop)
-        except StoppedError as stopped:
-            if ranks.first:
-                print(f"vitrail: {stopped}", file=sys.stderr)
-            return stop.exit_code
-        if ranks.first and arguments.json:
+
+    def show(done: tuple[dict[str, Any], RunFolder]) -> None:
+        result, folder = done
+        if arguments.json:
             print_json({"run": str(folder.path)} | result)
-        elif ranks.first:
+        else:
             _print_result(result, folder)
-    return 0
+
+    work = partial(_finetune, arguments)
+    return carry_out(work, show, threads=arguments.threads, device=arguments.device)
 
 
 def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> tuple[dict[str, Any], RunFolder]:

@@ -8,18 +8,18 @@ Example: vitrail train photos/ --minutes 30
 """
 
 import json
-import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import tyro
 
 from vitrail.base.errors import ConfigError, InputError
-from vitrail.base.ranks import Ranks, join
+from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.cli.report import Switch, flag, parse_size, print_json
+from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, execution_of, settings_of
 from vitrail.cli.watch import Watcher, print_choices, print_result
 from vitrail.recipes.names import find_recipe
@@ -30,7 +30,6 @@ from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.train import Run
-from vitrail.train.loop import StoppedError
 from vitrail.train.signals import StopSignal
 
 
@@ -56,21 +55,16 @@ class Arguments(RunFlags):
 
 def run(arguments: Arguments) -> int:
     """Train, and say what came out."""
-    if arguments.threads is not None:
-        torch.set_num_threads(arguments.threads)
-    stop = StopSignal()
-    with stop, join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
-        try:
-            result, folder = _train(arguments, ranks, stop)
-        except StoppedError as stopped:
-            if ranks.first:
-                print(f"vitrail: {stopped}", file=sys.stderr)
-            return stop.exit_code
-        if ranks.first and arguments.json:
+
+    def show(done: tuple[dict[str, Any], RunFolder]) -> None:
+        result, folder = done
+        if arguments.json:
             print_json({"run": str(folder.path)} | result)
-        elif ranks.first:
+        else:
             print_result(result, folder)
-    return 0
+
+    work = partial(_train, arguments)
+    return carry_out(work, show, threads=arguments.threads, device=arguments.device)
 
 
 def _train(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> tuple[dict[str, Any], RunFolder]:

@@ -8,19 +8,18 @@ and keeps what is finished. Under torchrun, ranks share each batch.
 Example: vitrail vtab b16.safetensors vtab-1k/ --tasks dtd svhn
 """
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import tyro
 
 from vitrail.base.printable import printable
-from vitrail.base.ranks import Ranks, join
+from vitrail.base.ranks import Ranks
 from vitrail.cli.model_file import model_name
 from vitrail.cli.report import Switch, flag, parse_size, print_json, print_table
+from vitrail.cli.stoppable import carry_out
 from vitrail.cli.watch import Watcher
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
 from vitrail.recipes.vtab import TASKS, Means, find_tasks, summarise, task_data, task_run
@@ -28,8 +27,10 @@ from vitrail.runs.conduct import conduct
 from vitrail.runs.config import Device
 from vitrail.runs.start import open_source
 from vitrail.runs.train import Run
-from vitrail.train.loop import StoppedError
 from vitrail.train.signals import StopSignal
+
+Finished = dict[str, tuple[Run, dict[str, Any]]]
+"""Each task's run, and its figures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,29 +75,25 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Run what is there, and print the table."""
-    if arguments.threads is not None:
-        torch.set_num_threads(arguments.threads)
-    stop = StopSignal()
-    with stop, join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
+
+    def work(ranks: Ranks, stop: StopSignal) -> Finished:
         runs = _prepared(arguments, ranks)
-        try:
-            results = {
-                task: _conducted(f"{task}, {number} of {len(runs)}", ready, stop)
-                for number, (task, ready) in enumerate(runs.items(), start=1)
-            }
-        except StoppedError as stopped:
-            if ranks.first:
-                print(f"vitrail: {stopped}", file=sys.stderr)
-            return stop.exit_code
-    if not ranks.first:
-        return 0
-    missing = [task for task in TASKS if task not in find_tasks(Path(arguments.root))]
-    means = summarise({task: result["accuracy"] for task, result in results.items()})
-    if arguments.json:
-        print_json(_told(arguments, runs, results, missing, means))
-    else:
-        _print(f"VTAB-1k with {arguments.model}", results, missing, means)
-    return 0
+        return {
+            task: (ready, _conducted(f"{task}, {number} of {len(runs)}", ready, stop))
+            for number, (task, ready) in enumerate(runs.items(), start=1)
+        }
+
+    def show(finished: Finished) -> None:
+        runs = {task: ready for task, (ready, _) in finished.items()}
+        results = {task: result for task, (_, result) in finished.items()}
+        missing = [task for task in TASKS if task not in find_tasks(Path(arguments.root))]
+        means = summarise({task: result["accuracy"] for task, result in results.items()})
+        if arguments.json:
+            print_json(_told(arguments, runs, results, missing, means))
+        else:
+            _print(f"VTAB-1k with {arguments.model}", results, missing, means)
+
+    return carry_out(work, show, threads=arguments.threads, device=arguments.device)
 
 
 def _prepared(arguments: Arguments, ranks: Ranks) -> dict[str, Run]:

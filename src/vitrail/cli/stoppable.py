@@ -1,0 +1,37 @@
+"""Long work that many ranks share, and that a signal may stop: the frame of every verb that trains."""
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from vitrail.base.ranks import Ranks, join
+from vitrail.runs.config import Device
+from vitrail.train.loop import StoppedError
+from vitrail.train.signals import StopSignal
+
+Result = TypeVar("Result")
+
+
+def carry_out(
+    work: Callable[[Ranks, StopSignal], Result],
+    show: Callable[[Result], None],
+    *,
+    threads: int | None,
+    device: Device,
+) -> int:
+    """Do the work on all ranks, let the first one show its result, and return the exit code."""
+    if threads is not None:
+        torch.set_num_threads(threads)
+    stop = StopSignal()
+    with stop, join(None if device == "auto" else torch.device(device)) as ranks:
+        try:
+            result = work(ranks, stop)
+        except StoppedError as stopped:
+            if ranks.first:
+                print(f"vitrail: {stopped}", file=sys.stderr)
+            return stop.exit_code
+        if ranks.first:
+            show(result)
+    return 0
