@@ -50,11 +50,17 @@ def _gradients(
     return gradients, loss.detach(), sums
 
 
+def _compute_alone() -> None:
+    """Leave other cores alone in this thread; its first question would otherwise set what all threads start with."""
+    torch.get_num_threads()
+    torch.set_num_threads(1)
+
+
 @cache
 def _pool() -> ThreadPoolExecutor:
     """Start two threads that compute alone; they stay as long as the process."""
     before, ready = torch.get_num_threads(), Barrier(CORES)
-    pool = ThreadPoolExecutor(CORES, "vitrail-core", initializer=torch.set_num_threads, initargs=(1,))
+    pool = ThreadPoolExecutor(CORES, "vitrail-core", initializer=_compute_alone)
     for started in [pool.submit(ready.wait) for _ in range(CORES)]:
         started.result()
     torch.set_num_threads(before)  # what a thread sets, later threads would start with
