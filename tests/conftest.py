@@ -1,6 +1,7 @@
 """One thread and one seed for every test; compiled tests stand aside while the shape checks are on."""
 
 import os
+import signal
 
 import jaxtyping
 import pytest
@@ -13,6 +14,8 @@ settings.load_profile("vitrail")
 
 def pytest_configure() -> None:
     torch.set_num_threads(1)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the commands that tests start
 
 

@@ -6,8 +6,10 @@ depends on who works.
 
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -133,9 +135,11 @@ def _made(steps: Steps, numbers: range, workers: int) -> Iterator[Batch | ImageE
         iterator = iter(loader)
     try:
         yield from iterator
-    except RuntimeError as error:
-        if "DataLoader worker" not in str(error):
+    except (RuntimeError, ConnectionError, EOFError) as error:
+        if isinstance(error, RuntimeError) and "DataLoader worker" not in str(error):
             raise
+        with suppress(RuntimeError):
+            time.sleep(0.05)  # torch's own notice of the dead process may still be on its way
         raise InputError(
             f"one of {workers} processes that read images was ended from outside, most often for want of memory; "
             f"use fewer workers or a smaller batch."
