@@ -1,10 +1,7 @@
-import json
-from pathlib import Path
-
 import pytest
 
 from vitrail.base.errors import InputError
-from vitrail.evaluate.names import Labels, are_numbers, read_labels
+from vitrail.evaluate.names import Labels, are_numbers
 
 IMAGENET = Labels(
     (
@@ -58,32 +55,3 @@ def test_whole_numbers_in_order_are_told_from_other_names() -> None:
     assert not are_numbers(("1", "2"))
     assert not are_numbers(("0", "one"))
     assert not are_numbers(())
-
-
-def test_labels_are_read_from_lines_and_from_json(tmp_path: Path) -> None:
-    lines, listed = tmp_path / "names.txt", tmp_path / "names.json"
-    lines.write_text("\N{BYTE ORDER MARK}cat\n dog \n\n", encoding="utf-8")
-    listed.write_text(json.dumps(["cat", "dog, hound"]))
-    assert read_labels(lines, 2) == ("cat", "dog")
-    assert read_labels(listed, 2) == ("cat", "dog, hound")
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"cat\n", "has 1 names, but the model has 2 classes"),
-        (b'["cat", 7]', "not one of names only"),
-        (b'["cat"', "begins like a JSON list, but is none"),
-        (b"\xff\xfe\x00", "no text in UTF-8"),
-    ],
-)
-def test_a_list_that_is_none_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "names"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=said):
-        read_labels(path, 2)
-
-
-def test_a_list_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read: No such file"):
-        read_labels(tmp_path / "nowhere", 2)

@@ -29,10 +29,10 @@ from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, print_json
 from vitrail.data.dataset import UNLABELLED, Dataset
+from vitrail.data.labels import read_labels
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.evaluate.class_map import ClassMap, read_class_map
 from vitrail.evaluate.evaluation import Evaluation, EvaluationConfig, evaluate
-from vitrail.evaluate.names import read_labels
 from vitrail.evaluate.predictions import write_predictions
 from vitrail.evaluate.real import RealLists, check_outputs, read_real
 from vitrail.evaluate.subset import Choice, choose, every_class

@@ -12,8 +12,9 @@ from typing import Any
 
 from vitrail.base.errors import InputError
 from vitrail.data.classes import few
+from vitrail.data.labels import read_text
 from vitrail.data.sources.pile import is_number
-from vitrail.evaluate.names import Labels, read_text
+from vitrail.evaluate.names import Labels
 
 HEADING = ["data", "model"]
 ClassMap = Mapping[str, Sequence[str | int]]

@@ -6,17 +6,12 @@ found by `n01440764`, `tench` and `tinca_tinca`. The first spelling that finds a
 guesses.
 """
 
-import json
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from vitrail.base.errors import InputError
 from vitrail.data.classes import few
 from vitrail.data.sources.pile import class_name, is_number
-
-MOST_BYTES = 64 << 20
-"""No list of names is larger."""
 
 _WORDNET = re.compile(r"(n\d{8})\b[\s,:]*")
 _BETWEEN = re.compile(r"[\s_-]+")
@@ -86,35 +81,3 @@ class Labels:
 def are_numbers(names: Sequence[str]) -> bool:
     """Tell whether names are just 0, 1, 2 and so on, in order."""
     return len(names) > 0 and all(is_number(name) and int(name) == at for at, name in enumerate(names))
-
-
-def read_labels(path: Path, num_classes: int) -> tuple[str, ...]:
-    """Read the class names of a model: a JSON list, or a text with a name a line."""
-    text = read_text(path)
-    if text.lstrip().startswith("["):
-        try:
-            labels = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} begins like a JSON list, but is none: {error}.") from None
-        if not all(isinstance(label, str) for label in labels):
-            raise InputError(f"{path} is a JSON list, but not one of names only.")
-    else:
-        labels = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(labels) != num_classes:
-        raise InputError(
-            f"{path} has {len(labels)} names, but the model has {num_classes} classes; give one name for each, in the "
-            "order of the model's outputs."
-        )
-    return tuple(labels)
-
-
-def read_text(path: Path) -> str:
-    """Read a small file of names."""
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path} has more than {MOST_BYTES:,} bytes, too many for a list of names.")
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is no text in UTF-8.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None

@@ -16,10 +16,10 @@ from jaxtyping import Bool, Int
 
 from vitrail.base.errors import InputError
 from vitrail.data.dataset import Dataset
+from vitrail.data.labels import read_text
 from vitrail.evaluate.bootstrap import Interval
 from vitrail.evaluate.classify import Answers
 from vitrail.evaluate.metrics import share
-from vitrail.evaluate.names import read_text
 
 IMAGES, CLASSES = 50_000, 1000
 _NUMBER = re.compile(r"ILSVRC2012_val_(\d{8})(?!\d)", re.I)

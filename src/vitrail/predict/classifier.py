@@ -19,13 +19,13 @@ from vitrail.base.ranks import best_device, check_device
 from vitrail.base.shapes import NewPixels, PixelBatch
 from vitrail.checkpoint.files import ZERO_HEAD, load
 from vitrail.checkpoint.store import check_labels
+from vitrail.data.labels import read_labels
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.data.transforms import normalise, preprocess
 from vitrail.model.build import Model, as_size
 from vitrail.model.patches import Size, size_text
 from vitrail.model.vit import ViT
 from vitrail.predict.inputs import Picture, name_of, pixels_of
-from vitrail.predict.labels import read_labels
 from vitrail.predict.reading import Prepare, Prepared, in_order, read_batch
 
 Answer = tuple[tuple[int, float], ...] | ImageError
@@ -131,7 +131,7 @@ class Classifier:
         for name, given in (("batch", batch), ("workers", workers)):
             if given is not None and given < 1:
                 raise ConfigError(f"{name} is {given}, but must be at least 1.")
-        named = read_labels(Path(labels)) if isinstance(labels, str | os.PathLike) else labels
+        named = read_labels(Path(labels), config.num_classes) if isinstance(labels, str | os.PathLike) else labels
         named = model.labels if named is None else tuple(named)
         check_labels(named, config)
         pixels = getattr(model, "preprocessing", None)
