@@ -127,3 +127,16 @@ def test_a_channel_count_that_cannot_be_made_is_one_sentence(
     np.savez(tmp_path / "five.npz", x_train=images, y_train=targets, x_test=images, y_test=targets)
     assert main(_words(tmp_path / "five.npz", model, "--quick", "--out", str(tmp_path / "run"))) == 2
     assert "5 channels" in capsys.readouterr().err
+
+
+def test_a_stored_run_needs_the_same_data(
+    data: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "made.npz"
+    copy.write_bytes(data.read_bytes())
+    assert main(_words(copy, model, "--quick", "--out", str(tmp_path / "run"))) == 0
+    capsys.readouterr()
+    fewer = made_dataset(24).pictures.images  # type: ignore[attr-defined]
+    np.savez(copy, x_train=fewer, y_train=np.arange(24) % 3, x_test=fewer, y_test=np.arange(24) % 3)
+    assert main(["finetune", "--resume", str(tmp_path / "run")]) == 2
+    assert "24 training images of 3 classes, but the run was made with 30 of 3" in capsys.readouterr().err

@@ -41,3 +41,9 @@ def test_the_share_that_the_message_suggests_is_enough(lost, total) -> None:
         Budget.parse("0").spend(LOST[:lost], total)
     suggested = str(error.value).rpartition("--skip-broken ")[2].rstrip(".")
     Budget.parse(suggested).spend(LOST[:lost], total)
+
+
+def test_what_opening_the_data_has_skipped_is_no_longer_left() -> None:
+    assert Budget.parse("20").left(1000, LOST) == Budget(count=8)
+    assert Budget.parse("2%").left(1000, LOST) == Budget(count=8)
+    assert Budget.parse("12").left(1000, LOST) is None

@@ -78,3 +78,9 @@ def test_the_held_out_images_are_those_that_the_run_held_out(tmp_path: Path) -> 
 def test_provenance_that_tells_of_no_such_run_is_none(provenance: dict[str, object]) -> None:
     assert trained_on(provenance, "photos") is None
     assert trained_on(_learned("photos"), "photos") == (0.25, 7)
+
+
+def test_further_seeds_of_fine_tuning_held_out_the_images_of_the_first() -> None:
+    learned = _learned("photos")
+    learned["config"]["data"]["split_seed"] = 3
+    assert trained_on(learned, "photos") == (0.25, 3)

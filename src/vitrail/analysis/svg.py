@@ -58,7 +58,7 @@ def inline_svg(figure: "matplotlib.figure.Figure", name: str, description: str) 
     bare = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with page_style():
         figure.savefig(drawn, format="svg", transparent=True, metadata=bare)
-    root = ElementTree.fromstring(drawn.getvalue())  # noqa: S314
+    root = ElementTree.fromstring(drawn.getvalue())  # noqa: S314 - matplotlib has just written it
     used = {found for node in root.iter() for value in node.attrib.values() for found in _POINTER.findall(value)}
     for node in root.iter():
         node.tag = _NAMESPACE.sub("", node.tag)

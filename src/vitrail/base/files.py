@@ -63,3 +63,22 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that could not be written, before the work that leads to it."""
+    if not path.parent.is_dir():
+        raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}; give another name.") from None
+    if is_folder:
+        raise InputError(f"{path} is a folder, but a file is to be written there; give another name.")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):  # rights tell less: root has them all, on a read-only disk too
+            return
+    except OSError as error:
+        raise InputError(
+            f"{path.parent} may not be written to ({error.strerror}); give another place for {path.name}."
+        ) from None

@@ -14,6 +14,6 @@ class Progress(Protocol):
         """Yield every step as it comes, out of `total`; `title` says what is being done."""
 
 
-def silent(steps: Iterable[Step], *, total: int, title: str) -> Iterator[Step]:  # noqa: ARG001
+def silent(steps: Iterable[Step], *, total: int, title: str) -> Iterator[Step]:  # noqa: ARG001 - as the protocol has it
     """Pass the steps on and say nothing."""
     yield from steps

@@ -68,10 +68,10 @@ def _value(kind: Any, given: Any, path: str, problems: list[str]) -> Any:
         return _value(kind, given, path, problems)
     if dataclasses.is_dataclass(kind):
         inner: list[str] = []
-        made = _dataclass(kind, given, f"{path}.", inner)  # type: ignore[arg-type]
+        made = _dataclass(kind, given, f"{path}.", inner)  # type: ignore[arg-type]  # a dataclass, as is asked above
         problems += inner
         try:
-            return None if inner else kind(**made)  # type: ignore[operator]
+            return None if inner else kind(**made)  # type: ignore[operator]  # likewise
         except VitrailError as error:
             problems.append(f"{path}: {str(error).rstrip('.')}")
             return None

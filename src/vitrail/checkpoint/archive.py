@@ -25,6 +25,7 @@ ALWAYS_ALLOWED = 256 * 2**20
 MOST_ENTRIES = 100_000
 _CHUNK = 2**20
 
+# Whatever zipfile and zlib raise for what is no good archive; NotImplementedError is a compression they do not know.
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, KeyError)
 _DTYPES = {"f8": torch.float64, "f4": torch.float32, "f2": torch.float16, "V2": torch.bfloat16}
 

@@ -7,7 +7,6 @@ and how is written in docs/evaluation.md.
 Example: vitrail evaluate runs/photos-S-16/model.safetensors photos/ --html evaluation.html
 """
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +18,6 @@ import tyro
 from vitrail.analysis.evaluation_page import write_evaluation
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.memory import keep_freed_memory
-from vitrail.base.printable import printable
 from vitrail.base.ranks import Ranks, join
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.files import ZERO_HEAD, assemble, has_zero_head
@@ -28,6 +26,7 @@ from vitrail.cli.model_file import FileFlags, open_file
 from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, print_json
+from vitrail.cli.say import say
 from vitrail.data.dataset import UNLABELLED, Dataset
 from vitrail.data.labels import read_labels
 from vitrail.data.preprocessing import Preprocessing, preset
@@ -117,18 +116,18 @@ def run(arguments: Arguments) -> None:
         task = _task(arguments)
         if ranks.first:
             for note in task.notes:
-                _say(note)
+                say(note)
         made = _evaluate(task, config, ranks)
         if not ranks.first:
             return
         _report(arguments, task, made)
         if csv is not None:
             write_predictions(csv, made.dataset, made.answers, real=made.real)
-            _say(f"every prediction is in {csv}.")
+            say(f"every prediction is in {csv}.")
         if html is not None:
             page = evaluation_page(made, task.contents, task.preprocessing, file=arguments.model, notes=task.notes)
             write_evaluation(page, html)
-            _say(f"the page is {html}; open it in a browser.")
+            say(f"the page is {html}; open it in a browser.")
 
 
 def _task(arguments: Arguments) -> _Task:
@@ -192,16 +191,12 @@ def _evaluate(task: _Task, config: EvaluationConfig, ranks: Ranks) -> Evaluation
 
 def _report(arguments: Arguments, task: _Task, made: Evaluation) -> None:
     for name, reason in made.skipped[:MOST_LISTED]:
-        _say(f"left out: {name}: {reason}")
+        say(f"left out: {name}: {reason}")
     if len(made.skipped) > MOST_LISTED:
-        _say(f"left out: {len(made.skipped) - MOST_LISTED:,} more; --json lists all.")
+        say(f"left out: {len(made.skipped) - MOST_LISTED:,} more; --json lists all.")
     if not arguments.json:
         show_evaluation(made, title=f"{arguments.model} on {told_images(made.dataset)}")
         return
     about = {"model": arguments.model, "sha256": task.contents.digest, "data": arguments.data}
     about |= {"split": made.dataset.split, "csv": arguments.csv, "html": arguments.html}
     print_json(about | made.report() | {"notes": list(task.notes)})
-
-
-def _say(sentence: str) -> None:
-    print(f"vitrail: {printable(sentence)}", file=sys.stderr, flush=True)

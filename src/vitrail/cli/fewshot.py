@@ -8,7 +8,6 @@ digest of model and images, so that asking again is quick. Under torchrun, ranks
 Example: vitrail fewshot b16.safetensors photos/ --shots 1 5 10 25
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,6 @@ import tyro
 
 from vitrail.analysis.shots import ShotsLine, check_picture, write_shots
 from vitrail.base.errors import ConfigError, InputError
-from vitrail.base.printable import printable
 from vitrail.base.progress import silent
 from vitrail.base.ranks import Ranks, join
 from vitrail.base.settings import to_dict
@@ -28,6 +26,7 @@ from vitrail.checkpoint.files import load
 from vitrail.cli.model_file import FileFlags, hints, model_name
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, print_json, print_table
+from vitrail.cli.say import say
 from vitrail.data.budget import Budget
 from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
@@ -104,7 +103,8 @@ def run(arguments: Arguments) -> None:
         extractor = _extractor(arguments, ranks)
         for note in dict.fromkeys((*train.notes, *test.notes)):
             extractor.note(note)
-        budgets = [_allowance(arguments.skip_broken, split) for split in (train, test)]
+        allowed = Budget.parse(arguments.skip_broken)
+        budgets = [allowed.left(len(split), split.skipped) for split in (train, test)]
         draws, known = know_drawn(train, shots, arguments.seeds, extractor, skip_broken=budgets[0])
         asked = know_all(test, extractor, skip_broken=budgets[1])
         if not ranks.first:  # what is left is the work of one
@@ -171,7 +171,7 @@ def _extractor(arguments: Arguments, ranks: Ranks) -> Extractor:
 
     def note(sentence: str) -> None:
         if ranks.first:
-            print(f"vitrail: {printable(sentence)}", file=sys.stderr, flush=True)
+            say(sentence)
 
     return Extractor(
         model=model,
@@ -183,12 +183,6 @@ def _extractor(arguments: Arguments, ranks: Ranks) -> Extractor:
         progress=progress if ranks.first else silent,
         note=note,
     )
-
-
-def _allowance(skip_broken: str, split: Dataset) -> Budget | None:
-    """Return what may still be broken, since opening the data has spent some of it; None for nothing."""
-    left = Budget.parse(skip_broken).allowed(len(split)) - len(split.skipped)
-    return Budget(count=left) if left > 0 else None
 
 
 def _lines(scores: Sequence[Score], classes: int) -> list[ShotsLine]:

@@ -13,21 +13,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
-from vitrail.cli.report import Switch, flag, parse_size, print_json, print_table
+from vitrail.cli.model_file import model_name
+from vitrail.cli.report import Switch, flag, parse_size, print_table
 from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, execution_of, settings_of
-from vitrail.cli.watch import Watcher, print_choices, result_rows
+from vitrail.cli.watch import Trained, Watcher, as_json, print_choices, result_rows
 from vitrail.recipes.names import find_adaptation
 from vitrail.runs.adapt import HEAD_FACTOR, adapted_settings, quick_rate
 from vitrail.runs.config import DataConfig, RunConfig, read_config, with_settings
-from vitrail.runs.data import RunData, open_run_data
+from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.finetune import FinetunePlan, Finetuning, enter, read_plan
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import facts_of, fill
@@ -74,23 +75,17 @@ class Arguments(RunFlags):
 
 def run(arguments: Arguments) -> int:
     """Fine-tune, and say what came out."""
-
-    def show(done: tuple[dict[str, Any], RunFolder]) -> None:
-        result, folder = done
-        if arguments.json:
-            print_json({"run": str(folder.path)} | result)
-        else:
-            _print_result(result, folder)
-
+    show = as_json if arguments.json else _print_result
     work = partial(_finetune, arguments)
     return carry_out(work, show, threads=arguments.threads, device=arguments.device)
 
 
-def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> tuple[dict[str, Any], RunFolder]:
+def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:
     if arguments.resume is not None:
         folder = RunFolder(path=Path(arguments.resume))
         plan = _resumed(arguments, read_plan(folder))
         data = open_run_data(plan.base.data, seed=plan.base.seed)
+        check_same(data, plan.base.data)
     else:
         plan, data, folder = _planned(arguments, ranks)
     if ranks.first:
@@ -210,7 +205,8 @@ def _estimate(plan: FinetunePlan, data: RunData, folder: RunFolder, ranks: Ranks
         )
 
 
-def _print_result(result: dict[str, Any], folder: RunFolder) -> None:
+def _print_result(done: Trained) -> None:
+    result, folder = done
     rows = [
         (f"rate {row['rate']:g}", f"{row['accuracy']:.2%}", f"{row['images']} images of dev") for row in result["sweep"]
     ]
@@ -223,6 +219,5 @@ def _print_result(result: dict[str, Any], folder: RunFolder) -> None:
 
 
 def _default_out(data: str, source: str) -> str:
-    model = Path(source)
-    name = model.parent.name if model.name == "model.safetensors" else model.stem
-    return str(Path("runs") / f"{Path(data).resolve().name if Path(data).exists() else data}-from-{name}")
+    name = Path(data).resolve().name if Path(data).exists() else data
+    return str(Path("runs") / f"{name}-from-{model_name(source)}")

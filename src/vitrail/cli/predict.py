@@ -23,6 +23,7 @@ from vitrail.base.digest import begin
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.printable import printable
 from vitrail.cli.flags import Switch, flag, parse_size
+from vitrail.cli.say import say
 from vitrail.predict.writers import Row, check_output
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _list(words: tuple[str, ...]) -> "Listing":
 
     listing = list_images(words, sys.stdin.buffer.read)
     for note in listing.notes:
-        _say(note)
+        say(note)
     return listing
 
 
@@ -136,11 +137,11 @@ def _to_screen(arguments: Arguments, classifier: "Classifier") -> int:
             row = Row.of(listing.name(number), answer, classifier.labels)
             if isinstance(answer, ImageError):
                 failed += 1
-                _say(f"{row.path}: {row.error}")
+                say(f"{row.path}: {row.error}")
             screen.show(row)
     screen.end(arguments.model, failed)
     if 0 < failed < len(listing):
-        _say(f"{failed} of {len(listing)} images could not be read.")
+        say(f"{failed} of {len(listing)} images could not be read.")
     return int(failed == len(listing))
 
 
@@ -155,14 +156,14 @@ def _to_file(arguments: Arguments, classifier: "Classifier", out: Path, ranks: "
         outcome = work.run(lambda: _list(arguments.images), progress if ranks.first else silent)
     except KeyboardInterrupt:
         if ranks.first:
-            _say("stopped by Ctrl-C; what was answered is kept, and the same command goes on.")
+            say("stopped by Ctrl-C; what was answered is kept, and the same command goes on.")
         return 130
     if outcome is None:
         return 0
     for name, reason in outcome.failures:
-        _say(f"{name}: {reason}")
+        say(f"{name}: {reason}")
     if outcome.failed:
-        _say(f"{outcome.failed} of {outcome.images} images could not be read; their rows in {out} have the error.")
+        say(f"{outcome.failed} of {outcome.images} images could not be read; their rows in {out} have the error.")
     _print(outcome, arguments)
     return int(outcome.failed == outcome.images)
 
@@ -180,7 +181,3 @@ def _print(outcome: "Outcome", arguments: Arguments) -> None:
     named = [f"{printable(label)} {count}" for label, count in list(outcome.labels.items())[:10]]
     more = [f"{len(outcome.labels) - 10} other classes"] if len(outcome.labels) > 10 else []
     print(f"{outcome.images} images in {printable(str(outcome.out))}: {', '.join(named + more) or 'no answers'}")
-
-
-def _say(sentence: str) -> None:
-    print(f"vitrail: {printable(sentence)}", file=sys.stderr, flush=True)

@@ -1,12 +1,12 @@
 """Long work that many ranks share, and that a signal may stop: the frame of every verb that trains."""
 
-import sys
 from collections.abc import Callable
 from typing import TypeVar
 
 import torch
 
 from vitrail.base.ranks import Ranks, join
+from vitrail.cli.say import say
 from vitrail.runs.config import Device
 from vitrail.train.loop import StoppedError
 from vitrail.train.signals import StopSignal
@@ -30,7 +30,7 @@ def carry_out(
             result = work(ranks, stop)
         except StoppedError as stopped:
             if ranks.first:
-                print(f"vitrail: {stopped}", file=sys.stderr)
+                say(str(stopped))
             return stop.exit_code
         if ranks.first:
             show(result)

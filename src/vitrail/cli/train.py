@@ -11,21 +11,21 @@ import json
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
-from vitrail.cli.report import Switch, flag, parse_size, print_json
+from vitrail.cli.report import Switch, flag, parse_size
 from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, execution_of, settings_of
-from vitrail.cli.watch import Watcher, print_choices, print_result
+from vitrail.cli.watch import Trained, Watcher, as_json, print_choices, print_result
 from vitrail.recipes.names import find_recipe
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import DataConfig, RunConfig, differences, read_config, with_settings
-from vitrail.runs.data import RunData, open_run_data
+from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete
 from vitrail.runs.speed import largest_micro_batch, steps_for
@@ -55,19 +55,12 @@ class Arguments(RunFlags):
 
 def run(arguments: Arguments) -> int:
     """Train, and say what came out."""
-
-    def show(done: tuple[dict[str, Any], RunFolder]) -> None:
-        result, folder = done
-        if arguments.json:
-            print_json({"run": str(folder.path)} | result)
-        else:
-            print_result(result, folder)
-
+    show = as_json if arguments.json else print_result
     work = partial(_train, arguments)
     return carry_out(work, show, threads=arguments.threads, device=arguments.device)
 
 
-def _train(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> tuple[dict[str, Any], RunFolder]:
+def _train(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:
     config, data = _settled(arguments, ranks)
     folder = RunFolder(path=Path(arguments.resume or arguments.out or _default_out(config, arguments.model)))
     ready = Run(config=config, data=data, folder=folder, ranks=ranks)
@@ -144,12 +137,7 @@ def _stored(arguments: Arguments) -> tuple[RunConfig, RunData]:
             "with it, or give another --out."
         )
     data = open_run_data(config.data, seed=config.seed)
-    found_data = data.described(config.data)
-    if (found_data.labels, found_data.images) != (config.data.labels, config.data.images):
-        raise InputError(
-            f"{config.data.where} has {found_data.images} training images of {len(found_data.labels)} classes, but the "
-            f"run was made with {config.data.images} of {len(config.data.labels)}; it needs the same data."
-        )
+    check_same(data, config.data)
     return config, data
 
 

@@ -7,13 +7,15 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from vitrail.cli.report import counted, print_table
+from vitrail.cli.report import counted, print_json, print_table
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
 from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
 
+Trained = tuple[dict[str, Any], RunFolder]
+"""The figures of a run, and where it lies."""
 QUIET_SECONDS = 5.0
 """Without a terminal, at least so long between two lines."""
 
@@ -116,8 +118,15 @@ def regularisation(config: RunConfig) -> str:
     return ", ".join(parts)
 
 
-def print_result(result: dict[str, Any], folder: RunFolder) -> None:
+def as_json(done: Trained) -> None:
+    """Write the figures of a run to stdout."""
+    result, folder = done
+    print_json({"run": str(folder.path)} | result)
+
+
+def print_result(done: Trained) -> None:
     """Say how good the model is, where everything lies, and what to type next."""
+    result, folder = done
     print_table("Trained", ("", "value", "note"), result_rows(result, folder))
     print(f"\nNext: vitrail predict {folder.model} IMAGE")
 

@@ -45,6 +45,11 @@ class Budget:
         """Return how many of `total` images may be skipped."""
         return max(self.count, int(self.share * total + 1e-9))
 
+    def left(self, total: int, skipped: Sequence[Skipped]) -> "Budget | None":
+        """Return what may still be skipped of `total` images, since opening the data has spent some; None for none."""
+        count = self.allowed(total) - len(skipped)
+        return Budget(count=count) if count > 0 else None
+
     def spend(self, skipped: Sequence[Skipped], total: int, *, where: str = "the data") -> None:
         """Refuse the data when more was skipped than allowed, with the names of the first ones; `total` counts both."""
         if len(skipped) <= self.allowed(total):
@@ -56,6 +61,12 @@ class Budget:
             f"{where}: {len(skipped)} of {total} images are broken or missing, and {self.allowed(total)} may be: "
             f"{shown}{more}. Mend them, or allow it with --skip-broken {_rounded_up(share)}."
         )
+
+
+def named(skipped: Sequence[Skipped]) -> str:
+    """Name the first three of what was left out, and count the others."""
+    first = "; ".join(f"{name} ({reason})" for name, reason in skipped[:3])
+    return first + (f" and {len(skipped) - 3} more" if len(skipped) > 3 else "")
 
 
 def _rounded_up(percent: float) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from vitrail.base.errors import ConfigError, InputError, did_you_mean
 from vitrail.data import classes
-from vitrail.data.budget import Budget
+from vitrail.data.budget import Budget, named
 from vitrail.data.dataset import Dataset
 from vitrail.data.kinds import find
 from vitrail.data.sources.indexed import write_index
@@ -104,15 +104,15 @@ class Opened:
         budget.spend(pile.broken, len(pile.targets) + len(pile.broken), where=name)
         if not len(pile.targets):
             raise InputError(
-                f"{name} has no image left; {len(pile.broken)} are broken or missing: {_shown(pile.broken)}."
+                f"{name} has no image left; {len(pile.broken)} are broken or missing: {named(pile.broken)}."
             )
         training = None if every_class else _in(pile, "train")
         decided = classes.decide(pile, training) if labels is None else tuple(labels)
         targets, notes = classes.match(pile, decided, given=labels is not None)
         if pile.ignored:
-            notes.append(f"{len(pile.ignored)} entries were not followed or read: {_shown(pile.ignored)}.")
+            notes.append(f"{len(pile.ignored)} entries were not followed or read: {named(pile.ignored)}.")
         if pile.broken:
-            notes.append(f"{len(pile.broken)} images were skipped: {_shown(pile.broken)}.")
+            notes.append(f"{len(pile.broken)} images were skipped: {named(pile.broken)}.")
         return cls(
             where=name,
             pile=pile,
@@ -211,8 +211,3 @@ def _in(pile: Pile, split: str) -> np.ndarray | None:
     if pile.splits is None or split not in pile.split_names:
         return None
     return np.asarray(pile.splits == pile.split_names.index(split))
-
-
-def _shown(skipped: Sequence[tuple[str, str]]) -> str:
-    first = "; ".join(f"{name} ({reason})" for name, reason in skipped[:3])
-    return first + (f" and {len(skipped) - 3} more" if len(skipped) > 3 else "")

@@ -91,8 +91,7 @@ def evaluate(
     ranks = ranks or Ranks()
     asked = scored_images(dataset, choice, keep_all=real is not None)
     numbers = None if real is None else image_numbers(asked)
-    budget = Budget.parse(config.skip_broken)
-    left = budget.allowed(len(asked)) - len(dataset.skipped)  # opening the data has spent some of it
+    left = Budget.parse(config.skip_broken).left(len(asked), dataset.skipped)
     batches = evaluation_batches(
         asked,
         preprocessing,
@@ -100,7 +99,7 @@ def evaluate(
         rank=ranks.rank,
         world=ranks.world,
         workers=config.workers,
-        skip_broken=Budget(count=left) if left > 0 else None,
+        skip_broken=left,
     )
     shard = evaluation_shard(len(asked), rank=ranks.rank, world=ranks.world)
     told: Progress = progress if ranks.first else silent
@@ -109,7 +108,7 @@ def evaluate(
     answers = answer(Scored(model, choice).eval(), batches, asked.targets, preprocessing, ranks, top=top)
     skipped = tuple(_reason(asked, int(index)) for index in np.flatnonzero(~answers.answered))
     if skipped:  # ranks have kept count of their own
-        Budget(count=max(left, 0)).spend(skipped, len(asked), where=dataset.where)
+        (left or Budget()).spend(skipped, len(asked), where=dataset.where)
     _refuse_bad_numbers(asked, answers)
     drawn = {"resamples": config.resamples, "seed": config.seed}
     labelled = bool((asked.targets >= 0).any())

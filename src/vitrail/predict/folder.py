@@ -15,7 +15,7 @@ import glob
 import hashlib
 import os
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Int
 
 from vitrail.base.errors import ImageError, InputError
-from vitrail.data.budget import Skipped
+from vitrail.data.budget import Skipped, named
 from vitrail.data.index import Names, NamesBuilder, map_arrays, write_arrays
 from vitrail.data.sources.files import is_inside, read_inside, real_folder, real_folders
 from vitrail.data.sources.folder import find_images
@@ -188,7 +188,7 @@ class _Found:
         if self.twice:
             notes.append(f"{self.twice} images were named more than once; each is answered once.")
         if self.ignored:
-            notes.append(f"{len(self.ignored)} links were not followed: {_few(self.ignored)}.")
+            notes.append(f"{len(self.ignored)} links were not followed: {named(self.ignored)}.")
         return Listing(
             names=self.names.done(),
             roots=np.frombuffer(self.roots, np.int32),
@@ -210,9 +210,3 @@ def _fixed(pattern: str) -> Path:
     parts = Path(pattern).parts
     first = next(place for place, part in enumerate(parts) if glob.has_magic(part))
     return Path(*parts[:first])
-
-
-def _few(skipped: Iterable[Skipped]) -> str:
-    shown = list(skipped)
-    first = "; ".join(f"{name} ({reason})" for name, reason in shown[:3])
-    return first + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from vitrail.base.errors import ConfigError, ImageError, InputError, did_you_mean
 from vitrail.base.extras import require
-from vitrail.base.files import atomic_write
+from vitrail.base.files import atomic_write, check_writable
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 ROW_GROUP = 10_000
@@ -68,10 +68,9 @@ def check_output(path: Path) -> None:
         )
     if suffix == ".parquet":
         require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is no ordinary file, but predictions are to be written there; give another name.")
+    check_writable(path)
 
 
 def write_rows(path: Path, rows: Iterable[Row], *, top: int) -> None:

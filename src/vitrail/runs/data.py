@@ -93,6 +93,16 @@ def joined(one: Dataset, other: Dataset) -> Dataset:
     )
 
 
+def check_same(data: RunData, config: DataConfig) -> None:
+    """Refuse data that has changed since a stored run was made with it."""
+    found = data.described(config)
+    if (found.labels, found.images) != (config.labels, config.images):
+        raise InputError(
+            f"{config.where} has {found.images} training images of {len(found.labels)} classes, but the run was made "
+            f"with {config.images} of {len(config.labels)}; it needs the same data."
+        )
+
+
 def usual_side(dataset: Dataset) -> int:
     """Return the median short side of some images, in pixels, spread over the data set."""
     sides = []

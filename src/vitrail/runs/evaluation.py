@@ -24,12 +24,11 @@ from vitrail.evaluate.evaluation import Evaluation
 from vitrail.evaluate.metrics import Metrics
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
-from vitrail.runs.mistakes import shown_mistakes
+from vitrail.runs.mistakes import MOST_CLASSES_IN_MATRIX, shown_mistakes
 
 HELD_OUT = ("test", "val")
 HELD = "the images that its run held out were taken; --split train takes the others."
 VAL_FRACTION = 0.1
-MOST_CLASSES_IN_MATRIX = 2000
 FIGURES = {
     "accuracy": "accuracy",
     "top5": "top-5 accuracy",
@@ -74,7 +73,8 @@ def trained_on(provenance: Mapping[str, Any], where: str) -> tuple[float, int] |
     data = config.get("data") if isinstance(config, Mapping) else None
     if not isinstance(config, Mapping) or not isinstance(data, Mapping):
         return None
-    learned, fraction, seed = data.get("where"), data.get("val_fraction"), config.get("seed")
+    learned, fraction, seed = data.get("where"), data.get("val_fraction"), data.get("split_seed")
+    seed = config.get("seed") if seed is None else seed
     if not isinstance(learned, str) or not isinstance(fraction, float) or not isinstance(seed, int):
         return None
     same = learned == where or Path(learned).resolve() == Path(where).resolve()

@@ -12,15 +12,13 @@ from vitrail.checkpoint.files import load
 from vitrail.evaluate.classify import Answers
 from vitrail.model.cost import cost
 from vitrail.runs.folder import write_json
-from vitrail.runs.mistakes import shown_mistakes
+from vitrail.runs.mistakes import MOST_CLASSES_IN_MATRIX, shown_mistakes
 from vitrail.runs.plan import FLOPS_PER_MAC
 from vitrail.runs.skipped import skipped_names
 from vitrail.runs.speed import matmul_peak
 from vitrail.runs.train import Run
 from vitrail.train.loop import Loop
 from vitrail.train.state import whole
-
-MOST_CLASSES_IN_MATRIX = 2000
 
 
 def finish(run: Run, loop: Loop) -> dict[str, Any]:
@@ -34,7 +32,7 @@ def finish(run: Run, loop: Loop) -> dict[str, Any]:
         chosen = "last" if state.average is None else "averaged"
         with nullcontext() if state.average is None else state.average.applied():
             state.model.eval()
-            answers = run.answers(state.model)
+            answers = run.latest.pop() if run.latest else run.answers(state.model)
             weights = {name: whole(tensor).clone() for name, tensor in state.model.state_dict().items()}
             state.model.train()
     result: dict[str, Any] = {"weights": chosen, "steps": state.progress.step, "epochs": config.epochs}

@@ -1,4 +1,4 @@
-"""Images with wrong answers, as a page shows them."""
+"""Images with wrong answers, as a page shows them, and how many classes it shows."""
 
 from vitrail.analysis.story import Mistake
 from vitrail.base.errors import ImageError
@@ -6,6 +6,7 @@ from vitrail.data.dataset import Dataset
 from vitrail.evaluate.classify import Answers
 
 MISTAKES = 24
+MOST_CLASSES_IN_MATRIX = 2000
 
 
 def shown_mistakes(dataset: Dataset, answers: Answers, most: int = MISTAKES) -> list[Mistake]:

@@ -33,7 +33,7 @@ def steps_for(run: Run, minutes: float) -> int:
     budget = minutes * 60 * (1 - RESERVE) - (time.perf_counter() - began)
     held = 0 if run.data.held is None else len(run.data.held)
     each = seconds / run.config.batch * EVALUATION_COST / (1 - run.config.drop_patches)
-    looks = -(-run.config.steps // run.config.evaluate_every) + 1
+    looks = -(-run.config.steps // run.config.evaluate_every)
     return max(run.ranks.agree(int((budget - looks * held * each) / seconds)), 1)
 
 

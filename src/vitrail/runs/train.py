@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ class Run:
     ranks: Ranks
     extras: tuple[tuple[str, str], ...] = ()
     """More sections for the report: a heading, and HTML that is safe to show."""
+    latest: list[Answers] = field(default_factory=list, compare=False)
+    """The answers of the newest look at the held-out images; after the last step they are those of the result."""
 
     def check(self) -> None:
         """Refuse what cannot be trained, before anything is built."""
@@ -141,9 +143,7 @@ class Run:
     @property
     def allowance(self) -> Budget | None:
         """How many broken images may be passed over; None ends the run at the first."""
-        allowed = Budget.parse(self.config.data.skip_broken).allowed(len(self.data.train))
-        left = allowed - len(self.data.train.skipped)  # opening the data has spent some of it
-        return Budget(count=left) if left > 0 else None
+        return Budget.parse(self.config.data.skip_broken).left(len(self.data.train), self.data.train.skipped)
 
     @property
     def skipped_file(self) -> Path:
@@ -198,6 +198,7 @@ class Run:
         answers = self.answers(model)
         if answers is None:
             return {}
+        self.latest[:] = [answers]
         scores = {"accuracy": answers.accuracy, "loss": answers.loss}
         return scores | ({"top5": answers.top5} if self.data.classes > 5 else {})
 

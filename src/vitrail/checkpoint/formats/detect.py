@@ -70,7 +70,7 @@ def _is_pickle(path: Path, start: bytes) -> bool:
 
         try:
             return any(name.endswith("data.pkl") for name in zipfile.ZipFile(path).namelist())
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):  # the last: an unknown compression
             return False
     return start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05") and start[8:9] != b"{"
 

@@ -167,7 +167,7 @@ def _infer(
         num_classes=source.shape("classifier.weight", 2)[0] if "classifier.weight" in source else 0,
         representation_size=source.shape(pooler, 2)[0] if pooler in source else None,
         position_resize="huggingface",
-        gelu=_GELU[str(settings.get("hidden_act", "gelu"))],  # type: ignore[arg-type]
+        gelu=_GELU[str(settings.get("hidden_act", "gelu"))],  # type: ignore[arg-type]  # a table of Gelu
         norm_eps=setting(settings, "layer_norm_eps", float, 1e-12),
         dropout=setting(settings, "hidden_dropout_prob", float, 0.0),
         attention_dropout=setting(settings, "attention_probs_dropout_prob", float, 0.0),
