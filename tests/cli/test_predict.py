@@ -132,7 +132,7 @@ def test_lists_come_from_stdin_and_labels_from_a_file(
         (["MODEL", "PHOTOS", "--out", "nowhere/x.csv"], "there is no folder nowhere"),
         (["MODEL", "PHOTOS", "--out", "PHOTOS"], "ends in one of these"),
         (["MODEL", "EMPTY"], "holds no images"),
-        (["MODEL", "PHOTOS", "--labels", "nowhere.txt"], "the labels in nowhere.txt cannot be read"),
+        (["MODEL", "PHOTOS", "--labels", "nowhere.txt"], "nowhere.txt cannot be read"),
         (["MODEL", "PHOTOS", "--image-size", "13"], "13"),
         (["MODEL", "PHOTOS", "--image-size", "big"], "the image size is 'big'"),
         (["MODEL", "PHOTOS", "--device", "cuda"], "cuda"),
