@@ -31,14 +31,16 @@ from vitrail.runs.config import DataConfig, RunConfig, read_config, with_setting
 from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.finetune import FinetunePlan, Finetuning, enter, read_plan
 from vitrail.runs.folder import RunFolder
-from vitrail.runs.request import facts_of, fill
-from vitrail.runs.speed import step_seconds, steps_for
+from vitrail.runs.request import evaluate_every, facts_of, fill
+from vitrail.runs.speed import pace, steps_for
 from vitrail.runs.start import Source, open_source
 from vitrail.runs.train import Run
 from vitrail.train.signals import StopSignal
 
 TRIAL_SECONDS = 2.0
 """How long the speed is measured for the estimate."""
+LOOKS = 4
+"""At the held-out images in each training, at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +136,12 @@ def _planned(arguments: Arguments, ranks: Ranks) -> tuple[FinetunePlan, RunData,
             steps = read_plan(folder).base.steps
         else:
             trial = Run(config=plan.base, data=data, folder=folder, ranks=ranks)
-            steps = steps_for(trial, arguments.minutes / plan.trainings)
+            given, batch = settings_of(arguments).get("evaluate_every"), plan.base.batch
+            steps = steps_for(
+                trial,
+                arguments.minutes / plan.trainings,
+                lambda steps: given or evaluate_every(steps, batch, data.held_out, LOOKS),
+            )
         plan = _plan(arguments, source, data_config, data, steps)
     Run(config=plan.base, data=data, folder=folder, ranks=ranks).check()
     if plan.trainings > plan.runs:
@@ -169,7 +176,7 @@ def _plan(
         steps=steps,
         epochs=arguments.epochs,
         changes=settings_of(arguments) | execution_of(arguments),
-        evaluations=4,
+        evaluations=LOOKS,
     )
     return FinetunePlan(base=base, rates=rates, runs=arguments.runs)
 
@@ -191,14 +198,14 @@ def _resumed(arguments: Arguments, plan: FinetunePlan) -> FinetunePlan:
 
 def _estimate(plan: FinetunePlan, data: RunData, folder: RunFolder, ranks: Ranks) -> None:
     """Say how long it will take, from a few steps that are thrown away."""
-    seconds = step_seconds(Run(config=plan.base, data=data, folder=folder, ranks=ranks), for_seconds=TRIAL_SECONDS)
-    total = seconds * plan.base.steps * plan.trainings
+    found = pace(Run(config=plan.base, data=data, folder=folder, ranks=ranks), for_seconds=TRIAL_SECONDS)
+    total = found.total(plan.base.steps, plan.base.evaluate_every) * plan.trainings
     if ranks.first:
         text = f"{total / 60:.0f} minutes" if total >= 90 else f"{total:.0f} seconds"
         tried = plan.trainings - plan.runs
         parts = f"{tried} rates to try and {plan.runs} to train" if tried else f"{plan.runs} to train"
         print(
-            f"time         about {text}: {parts}, {plan.base.steps} steps of {seconds:.2f} s each; "
+            f"time         about {text}: {parts}, {plan.base.steps} steps of {found.step:.2f} s each; "
             "--quick tries no rates, --frozen trains the head alone",
             file=sys.stderr,
             flush=True,

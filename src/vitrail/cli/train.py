@@ -27,7 +27,7 @@ from vitrail.runs.conduct import conduct
 from vitrail.runs.config import DataConfig, RunConfig, differences, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.folder import RunFolder
-from vitrail.runs.request import Request, complete
+from vitrail.runs.request import Request, complete, evaluate_every
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.train import Run
 from vitrail.train.signals import StopSignal
@@ -107,7 +107,10 @@ def _settled(arguments: Arguments, ranks: Ranks) -> tuple[RunConfig, RunData]:
         trial = replace(trial, config=config)
     if arguments.minutes is not None:
         stored = folder.read_config().steps if folder.config.is_file() else None
-        steps = stored or steps_for(trial, arguments.minutes)
+        given, batch = request.settings.get("evaluate_every"), config.batch
+        steps = stored or steps_for(
+            trial, arguments.minutes, lambda steps: given or evaluate_every(steps, batch, data.held_out)
+        )
         config = complete(replace(request, steps=steps), data_config, data)
     return config, data
 

@@ -77,7 +77,9 @@ class RunFlags:
     """How many broken images may be skipped, such as 5 or 1%."""
     root: Annotated[str | None, flag("FOLDER", "the manifest's own")] = None
     """Where the paths of a CSV or JSON-lines file start from."""
-    evaluate_every: Annotated[int | None, flag("STEPS", "a tenth of the run")] = None
+    evaluate_every: Annotated[
+        int | None, flag("STEPS", "a tenth of the run, more where held-out images are many; a quarter for finetune")
+    ] = None
     """Steps between evaluations."""
     checkpoint_every: Annotated[int | None, flag("STEPS", "a twentieth of the run")] = None
     """Steps between checkpoints."""

@@ -28,6 +28,11 @@ class RunData:
         """Count the classes."""
         return len(self.train.labels)
 
+    @property
+    def held_out(self) -> int:
+        """Count the held-out images."""
+        return 0 if self.held is None else len(self.held)
+
     def described(self, config: DataConfig) -> DataConfig:
         """Return the config with what was found."""
         return replace(config, labels=self.train.labels, images=len(self.train))

@@ -13,7 +13,10 @@ from vitrail.runs.config import DataConfig, RunConfig, read_config, with_setting
 from vitrail.runs.data import RunData, usual_side
 
 EVALUATIONS = 10
-"""Looks at the held-out images in one run."""
+"""Looks at the held-out images in one run, unless they are many."""
+FEWEST_EVALUATIONS = 3
+LOOKING = 0.15
+"""Share of the training's time for more looks than the fewest; a look at an image takes a third of learning from it."""
 LINES = 200
 """Lines of metrics in one run."""
 CHECKPOINTS = 20
@@ -61,11 +64,18 @@ def fill(
     steps = settings["steps"]
     settings = {
         "data": to_dict(data.described(data_config)),
-        "evaluate_every": max(steps // evaluations, 1),
+        "evaluate_every": evaluate_every(steps, settings["batch"], data.held_out, evaluations),
         "log_every": max(steps // LINES, 1),
         "execution": {"checkpoint_every": max(steps // CHECKPOINTS, 1)},
     } | settings
     return read_config(with_settings(settings, changes), "the settings of this run")
+
+
+def evaluate_every(steps: int, batch: int, held: int, most: int = EVALUATIONS) -> int:
+    """Return after how many steps a run looks at its held-out images; the last look is at its end."""
+    affordable = int(LOOKING * steps * batch / (max(held, 1) / 3))
+    looks = min(max(affordable, FEWEST_EVALUATIONS), most)
+    return -(-steps // looks)
 
 
 def facts_of(data: RunData, channels: int | None = None) -> Facts:

@@ -3,11 +3,15 @@
 import itertools
 import os
 import time
-from dataclasses import replace
+from bisect import bisect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import torch
+from torch import nn
 
 from vitrail.base.errors import ConfigError
 from vitrail.model.cost import cost
@@ -20,34 +24,62 @@ WARM_STEPS = 3
 MEASURED_SECONDS = 8.0
 RESERVE = 0.05
 """Share of the time that is not planned for: long runs are slower than their first seconds."""
-EVALUATION_COST = 0.4
-"""Of a training step's time for each image: a forward pass, and reading."""
 KEPT_FREE = 0.2
 """Share of the memory that an automatic micro-batch leaves alone."""
 
 
-def steps_for(run: Run, minutes: float) -> int:
-    """Measure some steps, and return how many fit into a time, measuring included; the run itself starts anew."""
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """What a run's parts take on this machine, in seconds."""
+
+    step: float
+    """An update, with the making of its batch."""
+    look: float
+    """An answer for every held-out image."""
+
+    def total(self, steps: int, evaluate_every: int) -> float:
+        """Return how long so many steps take, with their looks at the held-out images."""
+        return steps * self.step + -(-steps // evaluate_every) * self.look
+
+
+def steps_for(run: Run, minutes: float, evaluate_every: Callable[[int], int]) -> int:
+    """Measure some steps, and return how many fit into a time, measuring included; the run itself starts anew.
+
+    `evaluate_every` tells how often a run of so many steps looks at its held-out images.
+    """
     began = time.perf_counter()
-    seconds = step_seconds(run)
+    found = pace(run)
     budget = minutes * 60 * (1 - RESERVE) - (time.perf_counter() - began)
-    held = 0 if run.data.held is None else len(run.data.held)
-    each = seconds / run.config.batch * EVALUATION_COST / (1 - run.config.drop_patches)
-    looks = -(-run.config.steps // run.config.evaluate_every)
-    return max(run.ranks.agree(int((budget - looks * held * each) / seconds)), 1)
+    candidates = range(1, max(int(budget / found.step), 1) + 1)
+    fitting = bisect(candidates, budget, key=lambda steps: found.total(steps, evaluate_every(steps)))
+    return max(run.ranks.agree(fitting), 1)
 
 
-def step_seconds(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> float:
-    """Time steps of a throw-away copy of the run, data included; stages count for their share of the steps."""
+def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:
+    """Time a throw-away copy of the run, data included; stages count for their share of the steps."""
     run.check()
     ends = [0.0, *(stage.until for stage in run.config.stages), 1.0]
-    total = 0.0
+    step = 0.0
     with TemporaryDirectory() as folder:
         trial = replace(run, folder=RunFolder(path=Path(folder)))
         loop = trial.loop(watch=_unseen, stop=StopSignal())
         for begin, end in itertools.pairwise(ends):
-            total += (end - begin) * _time_from(trial, loop, round(begin * run.config.steps), for_seconds)
-    return total
+            step += (end - begin) * _time_from(trial, loop, round(begin * run.config.steps), for_seconds)
+        look = _time_look(trial, loop.state.model, images=run.ranks.agree(int(run.config.batch / step) + 1))
+    return Pace(step=step, look=look)
+
+
+def _time_look(run: Run, model: nn.Module, images: int) -> float:
+    """Return the time for all held-out images, from that for some; starting workers does not grow with the images."""
+    held = run.data.held
+    if held is None:
+        return 0.0
+    some = held.take(np.arange(min(images, len(held))))
+    config = replace(run.config, execution=replace(run.config.execution, workers=0))
+    before = time.perf_counter()
+    replace(run, config=config, data=replace(run.data, held=some)).answers(model.eval())
+    model.train()
+    return (time.perf_counter() - before) / len(some) * len(held)
 
 
 def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:
