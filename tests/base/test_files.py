@@ -1,10 +1,13 @@
 import errno
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from vitrail.base.errors import InputError, WriteError
-from vitrail.base.files import atomic_write
+from vitrail.base.files import atomic_write, held
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path) -> None:
@@ -82,4 +85,65 @@ def test_a_name_that_is_too_long_is_one_sentence(tmp_path) -> None:
         pytest.raises(WriteError, match="could not be written: File name too long"),
         atomic_write(tmp_path / ("x" * 300)),
     ):
+        pass
+
+
+HOLD = """
+import multiprocessing, pathlib, sys, time
+from vitrail.base.files import held
+
+with held(pathlib.Path(sys.argv[1])):
+    if sys.argv[2] == "worker":
+        multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,)).start()
+        print(multiprocessing.active_children()[0].pid, flush=True)
+    else:
+        print(0, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("kind", ["alone", "worker"])
+def test_a_lock_keeps_others_out_until_its_process_ends_in_any_way(kind: str, tmp_path) -> None:
+    lock = tmp_path / "lock"
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(lock), kind], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        worker = int(holder.stdout.readline())
+        with pytest.raises(InputError, match=f"another process is working on {tmp_path}; wait for it"), held(lock):
+            pass
+        assert lock.exists()
+        holder.kill()
+    with held(lock):  # a worker that is still there does not hold it
+        if worker:
+            os.kill(worker, signal.SIGKILL)
+        assert lock.exists()
+    assert not lock.exists()
+
+
+def test_a_lock_can_be_held_once_and_again_afterwards(tmp_path) -> None:
+    lock = tmp_path / "lock"
+    for _ in range(2):
+        with held(lock), pytest.raises(InputError, match="another process"), held(lock):
+            pass
+        assert not lock.exists()
+
+
+def test_a_lock_that_was_removed_while_it_was_opened_is_taken_anew(tmp_path, monkeypatch) -> None:
+    lock, real, calls = tmp_path / "lock", os.open, []
+
+    def removed_once(path, *rest):
+        handle = real(path, *rest)
+        if not calls:
+            lock.unlink()
+        calls.append(path)
+        return handle
+
+    monkeypatch.setattr(os, "open", removed_once)
+    with held(lock):
+        assert len(calls) == 2
+        with pytest.raises(InputError, match="another process"), held(lock):
+            pass
+
+
+def test_a_folder_where_no_lock_can_be_made_is_one_sentence(tmp_path) -> None:
+    with pytest.raises(WriteError, match="may not be written to"), held(tmp_path / "nowhere" / "lock"):
         pass

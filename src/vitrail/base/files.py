@@ -1,9 +1,9 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and folders that one process has for itself."""
 
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -39,7 +39,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
                 f"{path} could not be written: {error.strerror or error}; what was there before is untouched."
             ) from error
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _refuse_another_kind(path: Path) -> None:
@@ -54,8 +54,8 @@ def _umask() -> int:
     return mask
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last, where the system lets a folder be synchronised."""
+def sync_folder(folder: Path) -> None:
+    """Make new names last, where the system lets a folder be synchronised."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -82,3 +82,65 @@ def check_writable(path: Path) -> None:
         raise InputError(
             f"{path.parent} may not be written to ({error.strerror}); give another place for {path.name}."
         ) from None
+
+
+_locks: set[int] = set()
+"""Descriptors of the locks that this process holds."""
+
+
+@contextmanager
+def held(lock: Path) -> Iterator[None]:
+    """Keep other processes out of a folder while the block lasts; `lock` is a file in it.
+
+    The system forgets the lock of a process that ends, however it ends, so a file that a kill has left keeps nobody out.
+    """
+    handle = _take(lock)
+    _locks.add(handle)
+    try:
+        yield
+    finally:
+        if handle in _locks:  # not so in a fork
+            _locks.remove(handle)
+            lock.unlink(missing_ok=True)
+            os.close(handle)
+
+
+def _take(lock: Path) -> int:
+    """Open and lock the file; once more if whoever held it has just removed it."""
+    while True:
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise WriteError(
+                f"{lock.parent} may not be written to ({error.strerror or error}); give another --out."
+            ) from None
+        with ExitStack() as stack:
+            stack.callback(os.close, handle)
+            _lock(handle, lock.parent)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), lock.stat()):
+                    stack.pop_all()
+                    return handle
+
+
+def _lock(handle: int, folder: Path) -> None:
+    if os.name != "posix":
+        return
+    import fcntl
+
+    with suppress(OSError):  # some file systems have no locks
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"another process is working on {folder}; wait for it, or give another --out.") from None
+
+
+def _leave_to_parent() -> None:
+    """Let go of the locks in a fork: a worker that outlives its run by some seconds must not keep the next one out."""
+    for handle in _locks:
+        os.close(handle)
+    _locks.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)

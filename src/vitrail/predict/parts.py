@@ -12,7 +12,6 @@ Each start of each process writes a file of its own, in lines that a kill can on
 on, with any number of ranks, reads what is there and answers the rest; each image counts once, because it has one row.
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -27,7 +26,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from vitrail.base.errors import ImageError, InputError, WriteError
-from vitrail.base.files import atomic_write
+from vitrail.base.files import atomic_write, held
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.predict.classifier import Answer
@@ -95,25 +94,15 @@ class Parts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Make the folder, and keep other processes out of it; the system forgets the lock of a process that ends."""
+        """Make the folder, and keep other processes out of it."""
         try:
             self.folder.mkdir(exist_ok=True)
-            handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise WriteError(
                 f"{self.folder} could not be made: {error.strerror or error}; give another --out."
             ) from None
-        try:
-            with suppress(OSError):  # some file systems have no locks
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise InputError(
-                        f"another process is working on {self.folder}; wait for it, or give another --out."
-                    ) from None
+        with held(self.folder / "lock"):
             yield
-        finally:
-            os.close(handle)
 
     def enter(self, job: Job, listing: Listing) -> None:
         """Start a job, or go on with the same; a folder of another job, or of anything else, is refused."""
