@@ -5,11 +5,12 @@ goes to `timing.jsonl`. Trackers (tensorboard, wandb, mlflow) see both.
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from vitrail.base.errors import WriteError
-from vitrail.base.files import atomic_write
+from vitrail.base.files import atomic_write, sync_folder
 
 
 @runtime_checkable
@@ -49,6 +50,16 @@ class Journal:
                     raise WriteError(f"{path} could not be written: {error.strerror or error}.") from error
         for tracker in self.trackers:
             tracker.log(step, metrics | (timing or {}))
+
+    def sync(self) -> None:
+        """Bring the lines to the disk: after a checkpoint that outlives a power cut, nobody would write them again."""
+        try:
+            for path in filter(Path.exists, (self.metrics_path, self.timing_path)):
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+            sync_folder(self.metrics_path.parent)
+        except OSError as error:
+            raise WriteError(f"{self.metrics_path} could not be written: {error.strerror or error}.") from error
 
     def close(self) -> None:
         """Let trackers finish."""

@@ -42,7 +42,8 @@ class Keeper:
         metadata = {"vitrail.run": self.run, "vitrail.progress": json.dumps(asdict(progress))}
         with atomic_write(path) as file:
             write_container(file, from_tensors(tensors, "the run"), metadata, digest=True)
-        for old in self.paths()[self.keep :]:
+        older = [found for found in self.paths() if found.name <= path.name]  # later ones are damaged: see `load`
+        for old in older[self.keep :]:
             old.unlink()
 
     def paths(self) -> list[Path]:
@@ -51,7 +52,7 @@ class Keeper:
         return sorted(found, reverse=True)
 
     def load(self, state: TrainState, ranks: Ranks) -> list[str]:
-        """Restore the newest checkpoint that is whole, and tell of those that are not.
+        """Restore the newest checkpoint that is whole; tell of those that are not, and what is used in their place.
 
         All ranks take the first one's choice: one that died while another wrote must not look further back.
         """
@@ -63,10 +64,13 @@ class Keeper:
                 try:
                     self._read(path)
                 except CheckpointError as error:
-                    notes.append(f"{error} The one before it is used.")
+                    notes.append(str(error))
                     continue
                 choice = int(_NAME.fullmatch(path.name)[1])  # type: ignore[index]
                 break
+            if notes:
+                instead = f"The checkpoint of step {choice} is used instead."
+                notes[-1] += f" {instead if choice >= 0 else 'None is left, so the run starts from the beginning.'}"
         choice = ranks.agree(choice)
         if choice >= 0:
             tensors, progress = self._read(self.folder / f"step-{choice:09}.safetensors")

@@ -161,6 +161,8 @@ class Loop:
     def _checkpoint(self) -> None:
         """Save, unless the weights have become useless; a disk that is full costs nothing that was saved before."""
         if self.state.finite():
+            if self.ranks.first:
+                self.journal.sync()
             self.keeper.save(self.state, self.ranks)
 
     def _go_back(self, batch: Batch) -> bool:
