@@ -92,7 +92,7 @@ _locks: set[int] = set()
 def held(lock: Path) -> Iterator[None]:
     """Keep other processes out of a folder while the block lasts; `lock` is a file in it.
 
-    The system forgets the lock of a process that ends, however it ends, so a file that a kill has left keeps nobody out.
+    The system forgets the lock of a process that ends, however it ends: a file that a kill has left keeps nobody out.
     """
     handle = _take(lock)
     _locks.add(handle)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from vitrail.analysis.sweep import seeds_section, sweep_section
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import from_dict, to_dict
-from vitrail.runs.conduct import Watching, conduct
+from vitrail.runs.conduct import Watching, claimed, conduct
 from vitrail.runs.config import RunConfig, flatten
 from vitrail.runs.data import RunData, open_run_data
-from vitrail.runs.folder import RunFolder, write_json
+from vitrail.runs.folder import PLAN_LOCK, RunFolder, write_json
 from vitrail.runs.train import Run
 from vitrail.train.signals import StopSignal
 
@@ -77,13 +78,14 @@ class Finetuning:
 
     def carry_out(self) -> dict[str, Any]:
         """Do whatever has not been done yet, and return the figures."""
-        sweep = self.sweep()
-        rate = best_rate(sweep) if sweep else self.plan.rates[0]
-        others = [
-            {"seed": self.plan.base.seed + number} | self.final(rate, number, [], [])
-            for number in range(1, self.plan.runs)
-        ]
-        return self.final(rate, 0, sweep, others)
+        with claimed(self.folder, self.ranks, PLAN_LOCK, partial(_check_same, self.folder, self.plan)):
+            sweep = self.sweep()
+            rate = best_rate(sweep) if sweep else self.plan.rates[0]
+            others = [
+                {"seed": self.plan.base.seed + number} | self.final(rate, number, [], [])
+                for number in range(1, self.plan.runs)
+            ]
+            return self.final(rate, 0, sweep, others)
 
     def sweep(self) -> list[dict[str, Any]]:
         """Try every rate on the dev split; a single rate needs no trial."""
@@ -144,15 +146,20 @@ def spread(results: list[dict[str, Any]]) -> dict[str, Any]:
 def enter(folder: RunFolder, plan: FinetunePlan) -> None:
     """Write the plan into its folder, or go on with the same plan."""
     if folder.plan.is_file():
-        found = plan_differences(plan, read_plan(folder))
-        if found:
-            raise InputError(
-                f"{folder.path} holds fine-tuning with other settings, so it cannot be gone on with: "
-                f"{'; '.join(found)}. Give another --out, or --resume alone to go on with its own settings."
-            )
+        _check_same(folder, plan)
         return
-    folder.claim()
-    write_json(folder.plan, to_dict(plan))
+    with folder.claim(PLAN_LOCK):
+        write_json(folder.plan, to_dict(plan))
+
+
+def _check_same(folder: RunFolder, plan: FinetunePlan) -> None:
+    """Refuse a folder with another plan."""
+    found = plan_differences(plan, read_plan(folder))
+    if found:
+        raise InputError(
+            f"{folder.path} holds fine-tuning with other settings, so it cannot be gone on with: "
+            f"{'; '.join(found)}. Give another --out, or --resume alone to go on with its own settings."
+        )
 
 
 def read_plan(folder: RunFolder) -> FinetunePlan:

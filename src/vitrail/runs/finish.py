@@ -48,7 +48,6 @@ def finish(run: Run, loop: Loop) -> dict[str, Any]:
         result["digest"] = run.write_model(weights, run.folder.model, {"metrics": metrics, "cost": result["cost"]})
         write_report(story(run, answers, result), run.folder.report)
         write_json(run.folder.result, result)
-        loop.journal.close()
         run.folder.best.unlink(missing_ok=True)
     run.ranks.wait()
     return result

@@ -1,16 +1,20 @@
 """The folder of a run: config.json, metrics, checkpoints, the model, the report."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import InputError, WriteError
-from vitrail.base.files import atomic_write
+from vitrail.base.files import atomic_write, held
 from vitrail.base.settings import to_dict
 from vitrail.runs.config import RunConfig, differences, read_config
 
 PLAN, SWEEP, SEEDS = OF_FINETUNING = ("finetune.json", "sweep", "seeds")
+RUN_LOCK, PLAN_LOCK = LOCKS = (".run.lock", ".finetune.lock")
+"""What the process that trains holds, and the one that carries out a plan, of which training is a part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +82,8 @@ class RunFolder:
         """Read the final figures."""
         return dict(json.loads(self.result.read_text()))
 
-    def enter(self, config: RunConfig) -> bool:
-        """Make the folder for a run, or go on with the same run; tell whether there was one.
-
-        A folder that holds another run, or something else, is refused.
-        """
+    def enter(self, config: RunConfig) -> None:
+        """Begin a run in a folder that is held, or go on with the same run; another one is refused."""
         if self.config.is_file():
             found = differences(config, self.read_config())
             if found:
@@ -90,27 +91,33 @@ class RunFolder:
                     f"{self.path} holds a run with other settings, so it cannot be gone on with: {'; '.join(found)}. "
                     "Give another --out, or --resume alone to go on with its own settings."
                 )
-            self._write_config(config)
-            return True
-        self.claim()
-        self._write_config(config)
-        return False
+        write_json(self.config, to_dict(config))
 
-    def claim(self) -> None:
-        """Make the folder; one that holds something else is refused."""
-        if self.path.exists() and (not self.path.is_dir() or any(map(self._is_strange, self.path.iterdir()))):
+    @contextmanager
+    def claim(self, lock: str = RUN_LOCK) -> Iterator[None]:
+        """Make the folder and keep other processes out of it while the block lasts; remove what a kill left half done.
+
+        One that holds something else is refused.
+        """
+        if self.path.exists() and not self.config.is_file() and self._is_other():
             raise InputError(f"{self.path} exists and is no run; give another --out.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise WriteError(f"{self.path} could not be made: {error.strerror or error}.") from error
+        with held(self.path / lock):
+            for part in self.path.glob(".*.part"):
+                part.unlink(missing_ok=True)
+            yield
+
+    def _is_other(self) -> bool:
+        return not self.path.is_dir() or any(map(self._is_strange, self.path.iterdir()))
 
     def _is_strange(self, entry: Path) -> bool:
         """Tell what belongs to no run; fine-tuning puts its plan and other runs into the folder of the last."""
+        if entry.name in LOCKS or (entry.name.startswith(".") and entry.name.endswith(".part")):
+            return False
         return entry.name not in OF_FINETUNING or not self.plan.is_file()
-
-    def _write_config(self, config: RunConfig) -> None:
-        write_json(self.config, to_dict(config))
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,7 +62,7 @@ def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:
     ends = [0.0, *(stage.until for stage in run.config.stages), 1.0]
     step = 0.0
     with TemporaryDirectory() as folder:
-        trial = replace(run, folder=RunFolder(path=Path(folder)))
+        trial = _trial(run, folder)
         loop = trial.loop(watch=_unseen, stop=StopSignal())
         for begin, end in itertools.pairwise(ends):
             step += (end - begin) * _time_from(trial, loop, round(begin * run.config.steps), for_seconds)
@@ -143,15 +144,20 @@ def _free_memory() -> float:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2 / ranks
 
 
+def _trial(run: Run, folder: str, **execution: Any) -> Run:
+    """Return a copy of a run that is thrown away, of which no tracker hears."""
+    config = replace(run.config, execution=replace(run.config.execution, track=(), **execution))
+    return replace(run, folder=RunFolder(path=Path(folder)), config=config)
+
+
 def _unseen(_: int, __: dict[str, float]) -> None:
     """Watch nothing."""
 
 
 def _runs_with(run: Run, images: int) -> bool:
     """Try a step with a part of the batch."""
-    execution = replace(run.config.execution, micro_batch=images)
     with TemporaryDirectory() as folder:
-        trial = replace(run, folder=RunFolder(path=Path(folder)), config=replace(run.config, execution=execution))
+        trial = _trial(run, folder, micro_batch=images)
         try:
             loop = trial.loop(watch=_unseen, stop=StopSignal())
             loop.take(next(trial.batches(0)).to(run.ranks.device), 0.0)
