@@ -18,7 +18,7 @@ from vitrail.base.ranks import Ranks
 from vitrail.runs.config import DataConfig, RunConfig
 from vitrail.runs.data import open_run_data
 from vitrail.runs.finetune import FinetunePlan, Finetuning, best_rate, enter, read_plan, spread
-from vitrail.runs.folder import RunFolder
+from vitrail.runs.folder import PLAN_LOCK, RunFolder
 from vitrail.runs.start import open_source
 from vitrail.train.loop import StoppedError
 from vitrail.train.signals import StopSignal
@@ -118,6 +118,13 @@ def test_stopping_anywhere_and_going_on_gives_the_same_bits(
     assert read_rows(tmp_path / "run" / "metrics.jsonl") == read_rows(straight / "metrics.jsonl")
     ours, theirs = (vitrail.load(run / "model.safetensors").state_dict() for run in (straight, tmp_path / "run"))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_second_process_on_the_same_plan_is_refused(plan: FinetunePlan, tmp_path: Path) -> None:
+    work = _work(plan, tmp_path / "run")
+    with work.folder.claim(PLAN_LOCK), pytest.raises(InputError, match="another process is working on"):
+        work.carry_out()
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["finetune.json"]
 
 
 def test_finished_runs_are_not_run_again(plan: FinetunePlan, straight: Path) -> None:

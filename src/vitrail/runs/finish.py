@@ -3,19 +3,15 @@
 from contextlib import nullcontext
 from typing import Any
 
-import torch
-
 from vitrail.analysis.report import DataStory, EvaluationStory, Mistake, RunStory, write_report
 from vitrail.base.journal import read_rows
 from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import load
 from vitrail.evaluate.classify import Answers
-from vitrail.model.cost import cost
+from vitrail.runs.cost import costs, told_costs
 from vitrail.runs.folder import write_json
 from vitrail.runs.mistakes import MOST_CLASSES_IN_MATRIX, shown_mistakes
-from vitrail.runs.plan import FLOPS_PER_MAC
 from vitrail.runs.skipped import skipped_names
-from vitrail.runs.speed import matmul_peak
 from vitrail.runs.train import Run
 from vitrail.train.loop import Loop
 from vitrail.train.state import whole
@@ -35,12 +31,14 @@ def finish(run: Run, loop: Loop) -> dict[str, Any]:
             answers = run.latest.pop() if run.latest else run.answers(state.model)
             weights = {name: whole(tensor).clone() for name, tensor in state.model.state_dict().items()}
             state.model.train()
-    result: dict[str, Any] = {"weights": chosen, "steps": state.progress.step, "epochs": config.epochs}
+    steps = state.progress.step
+    epochs = steps * config.batch / max(config.data.images, 1)
+    result: dict[str, Any] = {"weights": chosen, "steps": steps, "epochs": epochs}
     if answers is not None and run.data.held is not None:
         result |= {"split": run.data.held.split, "images": int(answers.answered.sum())}
         result |= {"accuracy": answers.accuracy, "loss": answers.loss}
         result |= {"top5": answers.top5} if run.data.classes > 5 else {}
-    result["cost"] = costs(run)
+    result["cost"] = costs(run, steps)
     result["bad_steps"] = state.progress.bad_steps
     result["skipped"] = skipped_names(run.folder.path)
     if run.ranks.first:
@@ -51,43 +49,6 @@ def finish(run: Run, loop: Loop) -> dict[str, Any]:
         run.folder.best.unlink(missing_ok=True)
     run.ranks.wait()
     return result
-
-
-def costs(run: Run) -> dict[str, float]:
-    """Work out what was spent: time from the journal, arithmetic from the model."""
-    rows = read_rows(run.folder.path / "timing.jsonl")
-    need, config = cost(run.config.model), run.config
-    images = float(config.steps * config.batch)
-    flops = FLOPS_PER_MAC * need.macs * images * (1 - config.drop_patches)
-    seconds = sum(row.get("seconds", 0.0) for row in rows)
-    cores = torch.get_num_threads() * run.ranks.world if run.ranks.device.type == "cpu" else run.ranks.world
-    found = {"parameters": float(need.parameters), "gmacs_per_image": need.macs / 1e9, "seconds": seconds}
-    if not seconds:
-        return found
-    peak = matmul_peak(run.ranks.device) * run.ranks.world
-    return found | {
-        "images_per_second": images / seconds,
-        "gflops_per_second": flops / seconds / 1e9,
-        "share_of_peak": flops / seconds / peak,
-        "core_hours": seconds * cores / 3600,
-        "exaflops": flops / 1e18,
-    }
-
-
-def told_costs(spent: dict[str, float]) -> dict[str, float | str]:
-    """Give costs names and units for the page, the three that people look for first in front."""
-    told: dict[str, float | str] = {}
-    if "images_per_second" in spent:
-        told["images/s"] = round(spent["images_per_second"], 1)
-    told["parameters"] = spent["parameters"]
-    told["training time"] = f"{spent['seconds'] / 60:.1f} min"
-    told["GMACs of one image"] = spent["gmacs_per_image"]
-    if "images_per_second" in spent:
-        told["GFLOP/s"] = round(spent["gflops_per_second"], 1)
-        told["share of this machine's matrix products"] = f"{spent['share_of_peak']:.0%}"
-        told["core-hours"] = spent["core_hours"]
-        told["exaFLOPs in all"] = spent["exaflops"]
-    return told
 
 
 def story(run: Run, answers: Answers | None, result: dict[str, Any]) -> RunStory:
