@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 from vitrail.analysis.report import DataStory, EvaluationStory, Mistake, RunStory
+from vitrail.base.scores import scores
 
 CLOTHES = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
@@ -21,7 +22,6 @@ def rows_of(steps: int, every: int = 100, seed: int = 0) -> list[dict[str, float
         rows.append(
             {
                 "step": step,
-                "epoch": 12 * done,
                 "loss": max(loss, 0.02),
                 "accuracy": float(np.clip(1 - loss / 2.6 + 0.02 * rng.standard_normal(), 0, 1)),
                 "learning_rate": rate,
@@ -74,16 +74,19 @@ def mistakes_of(labels: tuple[str, ...], count: int, *, channels: int = 1, side:
     ]
 
 
+def evaluation_of(labels: tuple[str, ...], counts: np.ndarray, **changes: object) -> EvaluationStory:
+    """Tell of answers on a test split."""
+    values = {"split": "test", "labels": labels, "scores": scores(counts), "confusion": counts} | changes
+    return EvaluationStory(**values)  # type: ignore[arg-type]
+
+
 def story_of(labels: tuple[str, ...] = CLOTHES, *, steps: int = 300, **changes: object) -> RunStory:
     """Tell of a run that went well."""
     counts = {"train": dict.fromkeys(labels, 540), "val": dict.fromkeys(labels, 60), "test": dict.fromkeys(labels, 100)}
     values: dict[str, object] = {
         "title": "ViT-Ti/4 on clothes",
-        "finished": True,
         "metrics": rows_of(steps),
-        "evaluation": EvaluationStory(
-            split="test", labels=labels, confusion=confusion_of(len(labels), 100), top5=0.991
-        ),
+        "evaluation": evaluation_of(labels, confusion_of(len(labels), 100), top5=0.991),
         "mistakes": mistakes_of(labels, 18),
         "data": DataStory(where="sample", splits=counts, image_size=(28, 28), channels=1),
         "cost": {

@@ -3,17 +3,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.analysis.stories import CLOTHES, confusion_of, mistakes_of
+from tests.analysis.stories import CLOTHES, confusion_of, evaluation_of, mistakes_of
 from vitrail.analysis.evaluation_page import EvaluationPage, Figure, render_evaluation, write_evaluation
 from vitrail.analysis.reliability import Bin
-from vitrail.analysis.story import DataStory, EvaluationStory
+from vitrail.analysis.story import DataStory
 
 
 def _page(**changes: object) -> EvaluationPage:
     values: dict[str, object] = {
         "title": "model.safetensors on the test split of <clothes>",
         "figures": [Figure(label="accuracy", value="91.20%", note="95% interval 89.40% to 92.90%")],
-        "evaluation": EvaluationStory(split="test", labels=CLOTHES, confusion=confusion_of(10, 100)),
+        "evaluation": evaluation_of(CLOTHES, confusion_of(10, 100)),
         "bins": [
             Bin(low=at / 15, high=(at + 1) / 15, images=at * at, confidence=(at + 0.5) / 15, accuracy=at / 15)
             for at in range(15)
@@ -72,9 +72,13 @@ def test_the_same_page_has_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
-def test_too_many_classes_leave_the_matrix_out() -> None:
-    reader = _read(render_evaluation(_page(evaluation=None)))
-    assert reader.headings == ["Classes", "Calibration", "Most confident mistakes", "Data", "Model"]
+def test_too_many_classes_leave_the_matrix_out_and_nothing_else() -> None:
+    many = tuple(f"class {number}" for number in range(2001))
+    counts = np.diag(np.arange(2001))
+    page = render_evaluation(_page(evaluation=evaluation_of(many, counts, confusion=None)))
+    assert _read(page).headings == ["Confusions", "Classes", "Calibration", "Most confident mistakes", "Data", "Model"]
+    assert "With 2,001 classes the matrix is too large to be seen." in page
+    assert "The worst 50 of 2,001 classes." in page
 
 
 def test_images_without_classes_have_figures_data_and_model_only() -> None:
@@ -84,5 +88,5 @@ def test_images_without_classes_have_figures_data_and_model_only() -> None:
 
 def test_all_answers_in_one_bin_make_a_chart() -> None:
     bins = [Bin(low=14 / 15, high=1.0, images=4, confidence=0.99, accuracy=1.0)]
-    one = EvaluationStory(split="test", labels=("a", "b"), confusion=np.array([[2, 0], [0, 2]]))
+    one = evaluation_of(("a", "b"), np.array([[2, 0], [0, 2]]))
     assert "<svg" in render_evaluation(_page(bins=bins, evaluation=one, mistakes=()))

@@ -7,12 +7,10 @@ import numpy as np
 from vitrail.analysis.markup import Html, bar, folded, name, number, percent, section, table, tag, text
 from vitrail.analysis.plots import HIT, MISS, data_uri, heat_map, strengths, thumbnail
 from vitrail.analysis.story import EvaluationStory, Mistake
-from vitrail.base.scores import Confusion, Scores, most_confused
+from vitrail.base.scores import Confusion, most_confused
 
 WITH_NUMBERS = 20
 """The most classes whose matrix has room for numbers."""
-AS_PICTURE = 2000
-"""The most classes whose matrix can be seen at all."""
 LISTED = 100
 """The most classes that are all listed at once."""
 FOLDED = 1000
@@ -25,12 +23,10 @@ MOST_MISTAKES = 24
 
 def confusions(story: EvaluationStory) -> Html:
     """Show the matrix, as large as its classes allow, and the pairs that are mistaken most."""
-    pairs = most_confused(story.confusion, 10)
     classes = len(story.labels)
-    told = tag("h3", text("Most confused")), _pairs(story, pairs)
-    if classes > AS_PICTURE:
-        note = f"With {classes:,} classes the matrix is too large to be seen; these are its largest entries."
-        return section("Confusions", tag("p", text(note), class_="muted"), *told)
+    if story.confusion is None:
+        note = f"With {classes:,} classes the matrix is too large to be seen."
+        return section("Confusions", tag("p", text(note), class_="muted"))
     if classes <= WITH_NUMBERS:
         matrix = _matrix(story.labels, story.confusion)
         note = "Rows are true classes, columns are answers; colour is the share of the row."
@@ -42,23 +38,25 @@ def confusions(story: EvaluationStory) -> Html:
             "blue is right, red is wrong."
         )
     left = tag("div", matrix, tag("p", text(note), class_="muted"))
-    return section("Confusions", tag("div", left, tag("div", *told), class_="two"))
+    right = tag("div", tag("h3", text("Most confused")), _pairs(story.labels, story.confusion))
+    return section("Confusions", tag("div", left, right, class_="two"))
 
 
-def classes(story: EvaluationStory, scores: Scores) -> Html:
+def classes(story: EvaluationStory) -> Html:
     """List the classes, the worst first, and all of them where that is readable."""
+    scores = story.scores
     order = np.argsort(np.nan_to_num(scores.f1, nan=2.0), kind="stable")  # never seen, never answered: last
     count = len(story.labels)
     summary = f"Balanced accuracy {percent(scores.balanced_accuracy)}, mean F1 {percent(scores.macro_f1)}."
     if count <= LISTED:
-        whole = _classes(story, scores, order)
+        whole = _classes(story, order)
         shown = [tag("div", whole, class_="tall") if count > WITH_NUMBERS else whole]
         lead = f"All {count} classes, the worst first. " if count > 1 else ""
     else:
-        shown = [_classes(story, scores, order[:WORST])]
+        shown = [_classes(story, order[:WORST])]
         lead = f"The worst {WORST} of {count:,} classes. "
     if LISTED < count <= FOLDED:
-        everything = tag("div", _classes(story, scores, np.arange(count)), class_="tall")
+        everything = tag("div", _classes(story, np.arange(count)), class_="tall")
         shown.append(folded(f"All {count:,} classes, in the order of the labels", everything))
     return section("Classes", tag("p", text(lead + summary), class_="muted"), *shown)
 
@@ -111,14 +109,15 @@ def _cell(count: int, strength: float, what: str, *, colour: tuple[int, int, int
     return tag("td", text(f"{count:,}"), style=shade, title=title, class_="strong" if strength > 0.62 else "")
 
 
-def _pairs(story: EvaluationStory, pairs: Sequence[tuple[int, int, int]]) -> Html:
+def _pairs(labels: Sequence[str], confusion: Confusion) -> Html:
+    pairs = most_confused(confusion, 10)
     if not pairs:
         return tag("p", text("Every answer was right."), class_="muted")
-    support = story.confusion.sum(axis=1, dtype=np.int64)
+    support = confusion.sum(axis=1, dtype=np.int64)
     rows = (
         (
-            name(story.labels[truth]),
-            name(story.labels[answer]),
+            name(labels[truth]),
+            name(labels[answer]),
             text(number(images)),
             text(percent(images / int(support[truth]))),
         )
@@ -127,7 +126,8 @@ def _pairs(story: EvaluationStory, pairs: Sequence[tuple[int, int, int]]) -> Htm
     return table(("truth", "answer", "images", "share"), rows, kind="pairs")
 
 
-def _classes(story: EvaluationStory, scores: Scores, order: np.ndarray) -> Html:
+def _classes(story: EvaluationStory, order: np.ndarray) -> Html:
+    scores = story.scores
     rows = (
         (
             name(story.labels[at]),

@@ -33,16 +33,17 @@ class Curve:
     """Whether its largest value is told in place of its last."""
 
 
-def curves(rows: Rows) -> Html:
-    """Show loss, accuracy, learning rate and gradient norm, each where there are rows of it."""
+def curves(rows: Rows, split: str | None) -> Html:
+    """Show loss, accuracy, learning rate and gradient norm, each where there are rows of it; `split` was held out."""
+    held = "validation" if split == "val" else split or "held out"
     loss = (
         Curve(key="loss", label="training", role="first", noisy=True),
-        Curve(key="val_loss", label="validation", role="second", dots=True),
+        Curve(key="val_loss", label=held, role="second", dots=True),
     )
     accuracy = (
         Curve(key="accuracy", label="training", role="first", noisy=True),
-        Curve(key="val_accuracy", label="validation", role="second", dots=True),
-        Curve(key="val_top5", label="validation, top 5", role="third", dots=True),
+        Curve(key="val_accuracy", label=held, role="second", dots=True),
+        Curve(key="val_top5", label=f"{held}, top 5", role="third", dots=True),
     )
     rate = (Curve(key="learning_rate", label="at most", role="third", peak=True),)
     norm = (Curve(key="gradient_norm", label="last", role="fourth", noisy=True),)
@@ -55,8 +56,7 @@ def curves(rows: Rows) -> Html:
     shown = [chart for chart in charts if chart]
     if not shown:
         return section("Curves", tag("p", text("Nothing has been measured yet."), class_="muted"))
-    epochs = _largest(rows, "epoch")
-    length = f"{number(int(_largest(rows, 'step')))} steps" + (f", {number(round(epochs, 2))} epochs" if epochs else "")
+    length = number(int(_largest(rows, "step")))
     note = f"To the right: steps; {length} in all. A faint curve is as measured, the strong one before it an average."
     return section("Curves", tag("div", *shown, class_="two"), tag("p", text(note), class_="muted"))
 

@@ -10,7 +10,6 @@ from vitrail.analysis.reliability import Bin, calibration
 from vitrail.analysis.report import document, notes
 from vitrail.analysis.story import DataStory, EvaluationStory, Mistake
 from vitrail.base.files import atomic_write
-from vitrail.base.scores import scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ class EvaluationPage:
     figures: Sequence[Figure]
     """The key figures, in order."""
     evaluation: EvaluationStory | None
-    """The answers as counts; None when there are too many classes for a matrix, or images without classes."""
+    """The answers as counts; None when no image has a class."""
     bins: Sequence[Bin]
     """Confidence beside accuracy; empty when no image has a class."""
     calibration: str
@@ -55,9 +54,7 @@ def render_evaluation(page: EvaluationPage) -> str:
     parts = [tag("header", tag("h1", text(page.title))), notes(page.notes), tag("dl", *tiles, class_="tiles")]
     story = page.evaluation
     if story is not None:
-        parts += [answers.confusions(story), answers.classes(story, scores(story.confusion))]
-    elif page.bins:
-        parts.append(section("Classes", tag("p", text("There are too many classes for a matrix."), class_="muted")))
+        parts += [answers.confusions(story), answers.classes(story)]
     if page.bins:
         parts += [calibration(page.bins, page.calibration), answers.mistakes(page.mistakes)]
     parts += [facts.data(page.data), section("Model", facts.facts_table(page.model)), _footer()]

@@ -6,9 +6,8 @@ from itertools import islice
 from typing import Any
 
 from vitrail.analysis.markup import Html, bar, folded, name, number, percent, section, short, table, tag, text
-from vitrail.analysis.series import series
 from vitrail.analysis.story import DataStory, RunStory
-from vitrail.base.scores import Scores, interval
+from vitrail.base.scores import interval
 
 FEW_CLASSES = 20
 """The most classes whose counts are shown without a click."""
@@ -20,18 +19,16 @@ LONG = 300
 """Letters of a setting from which on it is folded."""
 
 
-def key_figures(story: RunStory, scores: Scores | None) -> Html:
+def key_figures(story: RunStory) -> Html:
     """Show the accuracy with its interval, and the first three entries of the cost."""
     tiles = []
-    if story.evaluation is not None and scores is not None and scores.total:
+    if story.evaluation is not None and story.evaluation.scores.total:
+        scores = story.evaluation.scores
         low, high = interval(scores.correct, scores.total)
         spread = f"95% interval {percent(low)} to {percent(high)}; {number(scores.total)} images"
         tiles.append(tile(f"{story.evaluation.split} accuracy", percent(scores.accuracy, 2), spread))
         if story.evaluation.top5 is not None and len(story.evaluation.labels) > 5:
             tiles.append(tile(f"{story.evaluation.split} top-5 accuracy", percent(story.evaluation.top5, 2), ""))
-    elif len(found := series(story.metrics, "val_accuracy")):
-        at = f"at step {number(int(found.steps[-1]))}; best {percent(float(found.values.max()), 2)}"
-        tiles.append(tile("validation accuracy so far", percent(float(found.values[-1]), 2), at))
     tiles.extend(tile(label, short(value), "") for label, value in islice(story.cost.items(), 3))
     return tag("dl", *tiles, class_="tiles") if tiles else Html("")
 

@@ -15,7 +15,6 @@ from vitrail.analysis.markup import Html, join, section, tag, text
 from vitrail.analysis.story import DataStory, EvaluationStory, Mistake, RunStory
 from vitrail.analysis.style import STYLE
 from vitrail.base.files import atomic_write
-from vitrail.base.scores import scores
 
 __all__ = ["DataStory", "EvaluationStory", "Mistake", "RunStory", "render", "write_report"]
 
@@ -26,16 +25,13 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 def render(story: RunStory) -> str:
     """Return the page as HTML."""
     evaluation = story.evaluation
-    counted = scores(evaluation.confusion) if evaluation is not None else None
-    parts = [_header(story), notes(story.notes), facts.key_figures(story, counted), curves(story.metrics)]
-    if evaluation is not None and counted is not None and counted.total:
-        parts.append(answers.confusions(evaluation))
-        parts.append(answers.classes(evaluation, counted))
+    parts = [tag("header", tag("h1", text(story.title))), notes(story.notes), facts.key_figures(story)]
+    parts.append(curves(story.metrics, None if evaluation is None else evaluation.split))
+    if evaluation is None or not evaluation.scores.total:
+        reason = "No images were held out." if evaluation is None else "None of the held-out images could be read."
+        parts.append(section("Evaluation", tag("p", text(reason), class_="muted")))
     else:
-        waiting = "There is no final evaluation yet." if evaluation is None else "The evaluated split has no images."
-        parts.append(section("Evaluation", tag("p", text(waiting), class_="muted")))
-    if evaluation is not None or story.mistakes:
-        parts.append(answers.mistakes(story.mistakes))
+        parts += [answers.confusions(evaluation), answers.classes(evaluation), answers.mistakes(story.mistakes)]
     parts.extend(section(heading, Html(safe)) for heading, safe in story.extras)
     parts.extend((facts.data(story.data), facts.cost(story.cost), facts.settings(story.settings)))
     parts.append(tag("footer", text("Made by Vitrail.")))
@@ -47,13 +43,6 @@ def write_report(story: RunStory, path: Path) -> None:
     page = render(story).encode()
     with atomic_write(path) as file:
         file.write(page)
-
-
-def _header(story: RunStory) -> Html:
-    badge = tag("span", text("finished"), class_="badge")
-    if not story.finished:
-        badge = tag("span", text("not finished"), class_="badge open")
-    return tag("header", tag("h1", text(story.title)), badge)
 
 
 def notes(sentences: Sequence[str]) -> Html:

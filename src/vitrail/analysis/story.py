@@ -5,25 +5,34 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitrail.base.errors import InputError
-from vitrail.base.scores import Confusion
+from vitrail.base.scores import Confusion, Scores
 from vitrail.base.shapes import Pixels
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EvaluationStory:
-    """How a model answered on a split, as counts."""
+    """How a model answered on a split."""
 
     split: str
     """The split that was evaluated."""
     labels: tuple[str, ...]
     """The class names."""
-    confusion: Confusion
-    """Images of each true class (row) that got each answer (column)."""
+    scores: Scores
+    """The scores of each class."""
+    confusion: Confusion | None
+    """Images of each true class (row) that got each answer (column); None when there are too many to be seen."""
     top5: float | None = None
     """Share of the images whose class is among the five most likely."""
 
     def __post_init__(self) -> None:
         """Refuse counts that are not of these classes."""
+        if len(self.scores.support) != len(self.labels):
+            raise InputError(
+                f"there are scores of {len(self.scores.support)} classes and names of {len(self.labels)}; "
+                "give both for each class."
+            )
+        if self.confusion is None:
+            return
         rows, columns = self.confusion.shape
         if not rows == columns == len(self.labels) > 0:
             raise InputError(
@@ -72,15 +81,13 @@ class RunStory:
 
     title: str
     """What a person calls the run."""
-    finished: bool
-    """Whether the run came to its end."""
     metrics: Sequence[Mapping[str, object]]
-    """Rows as in `metrics.jsonl`: `step` and any of `epoch`, `loss`, `accuracy`, `learning_rate`, `gradient_norm`,
+    """Rows as in `metrics.jsonl`: `step` and any of `loss`, `accuracy`, `learning_rate`, `gradient_norm`,
     `val_loss`, `val_accuracy`, `val_top5`."""
     data: DataStory
     """The data."""
     evaluation: EvaluationStory | None = None
-    """The final evaluation; None before there is one."""
+    """The final evaluation; None when no images were held out."""
     mistakes: Sequence[Mistake] = ()
     """Images with wrong answers; the most confident are shown."""
     cost: Mapping[str, float | int | str]

@@ -20,9 +20,6 @@ h3 { font-size: .95rem; margin: 0 0 .3rem; }
 p { margin: .3rem 0; }
 header { display: flex; flex-wrap: wrap; align-items: center; gap: .4rem .9rem; margin-bottom: 1.1rem; }
 header p { flex-basis: 100%; margin: 0; color: var(--muted); }
-.badge { font-size: .78rem; font-weight: 600; padding: .12rem .6rem; border-radius: 99px; border: 1px solid;
-  color: var(--third); }
-.badge.open { color: var(--second); }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(205px, 1fr)); gap: .8rem; margin: 0 0 1rem; }
 .tile, section { background: var(--card); border: 1px solid var(--grid); border-radius: 10px; }
 .tile { padding: .75rem 1rem .8rem; }

@@ -12,7 +12,7 @@ from typing import Any
 from vitrail.analysis.evaluation_page import EvaluationPage, Figure
 from vitrail.analysis.markup import number, percent
 from vitrail.analysis.reliability import Bin
-from vitrail.analysis.story import DataStory, EvaluationStory
+from vitrail.analysis.story import DataStory
 from vitrail.checkpoint.contents import Contents
 from vitrail.data.catalog import Opened
 from vitrail.data.dataset import Dataset
@@ -24,7 +24,7 @@ from vitrail.evaluate.evaluation import Evaluation
 from vitrail.evaluate.metrics import Metrics
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
-from vitrail.runs.mistakes import MOST_CLASSES_IN_MATRIX, shown_mistakes
+from vitrail.runs.mistakes import evaluation_story, shown_mistakes
 
 HELD_OUT = ("test", "val")
 HELD = "the images that its run held out were taken; --split train takes the others."
@@ -105,9 +105,8 @@ def evaluation_page(
     """Gather what the page shows."""
     dataset, metrics, labels = evaluation.dataset, evaluation.metrics, evaluation.choice.labels
     story = None
-    if metrics is not None and len(labels) <= MOST_CLASSES_IN_MATRIX:
-        confusion = evaluation.answers.confusion(len(labels))
-        story = EvaluationStory(split=dataset.split or "all", labels=labels, confusion=confusion)
+    if metrics is not None:
+        story = evaluation_story(evaluation.answers, labels, split=dataset.split or "all")
     counts = dict(zip(labels, map(int, dataset.counts), strict=True)) if metrics is not None else {}
     return EvaluationPage(
         title=f"{Path(file).name} on {told_images(dataset)}",

@@ -3,14 +3,14 @@
 from contextlib import nullcontext
 from typing import Any
 
-from vitrail.analysis.report import DataStory, EvaluationStory, Mistake, RunStory, write_report
+from vitrail.analysis.report import DataStory, Mistake, RunStory, write_report
 from vitrail.base.journal import read_rows
 from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import load
 from vitrail.evaluate.classify import Answers
 from vitrail.runs.cost import costs, told_costs
 from vitrail.runs.folder import write_json
-from vitrail.runs.mistakes import MOST_CLASSES_IN_MATRIX, shown_mistakes
+from vitrail.runs.mistakes import evaluation_story, shown_mistakes
 from vitrail.runs.skipped import skipped_names
 from vitrail.runs.train import Run
 from vitrail.train.loop import Loop
@@ -56,18 +56,12 @@ def story(run: Run, answers: Answers | None, result: dict[str, Any]) -> RunStory
     held = run.data.held
     evaluation = None
     mistakes: list[Mistake] = []
-    if answers is not None and held is not None and run.data.classes <= MOST_CLASSES_IN_MATRIX:
-        evaluation = EvaluationStory(
-            split=held.split or "held-out",
-            labels=held.labels,
-            confusion=answers.confusion(run.data.classes),
-            top5=result.get("top5"),
-        )
+    if answers is not None and held is not None:
+        evaluation = evaluation_story(answers, held.labels, split=held.split or "held-out", top5=result.get("top5"))
         mistakes = shown_mistakes(held, answers)
     splits = {split.split or "train": split for split in (run.data.train, held) if split is not None}
     return RunStory(
         title=f"{run.config.data.where}: {run.folder.path.name}",
-        finished=True,
         metrics=[_plain(row) for row in read_rows(run.folder.path / "metrics.jsonl")],
         evaluation=evaluation,
         mistakes=mistakes,

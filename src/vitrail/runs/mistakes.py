@@ -1,12 +1,27 @@
-"""Images with wrong answers, as a page shows them, and how many classes it shows."""
+"""Answers as a page shows them: class by class, and the images with wrong ones."""
 
-from vitrail.analysis.story import Mistake
+from vitrail.analysis.story import EvaluationStory, Mistake
 from vitrail.base.errors import ImageError
 from vitrail.data.dataset import Dataset
 from vitrail.evaluate.classify import Answers
 
 MISTAKES = 24
 MOST_CLASSES_IN_MATRIX = 2000
+"""With more, a matrix takes more memory than it tells."""
+
+
+def evaluation_story(
+    answers: Answers, labels: tuple[str, ...], *, split: str, top5: float | None = None
+) -> EvaluationStory:
+    """Tell how a model answered on a split, without the matrix where there are too many classes for one."""
+    count = len(labels)
+    return EvaluationStory(
+        split=split,
+        labels=labels,
+        scores=answers.scores(count),
+        confusion=answers.confusion(count) if count <= MOST_CLASSES_IN_MATRIX else None,
+        top5=top5,
+    )
 
 
 def shown_mistakes(dataset: Dataset, answers: Answers, most: int = MISTAKES) -> list[Mistake]:
