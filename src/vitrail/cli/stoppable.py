@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-import torch
-
-from vitrail.base.ranks import Ranks, join
+from vitrail.base.ranks import Ranks
+from vitrail.cli.computing import computing
 from vitrail.cli.say import say
 from vitrail.runs.config import Device
 from vitrail.train.loop import StoppedError
@@ -22,10 +21,8 @@ def carry_out(
     device: Device,
 ) -> int:
     """Do the work on all ranks, let the first one show its result, and return the exit code."""
-    if threads is not None:
-        torch.set_num_threads(threads)
     stop = StopSignal()
-    with stop, join(None if device == "auto" else torch.device(device)) as ranks:
+    with stop, computing(threads, device) as ranks:
         try:
             result = work(ranks, stop)
         except StoppedError as stopped:

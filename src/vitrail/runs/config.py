@@ -69,7 +69,10 @@ class StartConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How the work is done; nothing here changes what is computed but for rounding, and resuming may change it."""
+    """How the work is done, which resuming may change.
+
+    What is computed stays the same but for rounding; with dropout or dropped patches, another micro-batch drops others.
+    """
 
     device: Device = "auto"
     """Where to compute; auto takes the GPU if there is one."""
@@ -127,6 +130,8 @@ class RunConfig:
     schedule: Schedule = field(default_factory=Schedule)
     steps: int
     """Updates of the weights."""
+    minutes: float | None = None
+    """The time that the steps were chosen for, if they were."""
     batch: int
     """Images in an update, over all ranks."""
     averaging: float | None = None
