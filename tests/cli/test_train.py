@@ -92,8 +92,8 @@ def test_going_on_keeps_how_the_work_was_done(data: Path, tmp_path: Path) -> Non
     (half / "result.json").unlink()
     for newest in sorted((half / "checkpoints").iterdir())[2:]:
         newest.unlink()
-    assert main(["train", "--resume", str(half), "--threads", "1"]) == 0
-    assert main(["train", "--config", str(whole / "config.json"), "--threads", "1", "--out", str(again)]) == 0
+    assert main(["train", "--resume", str(half)]) == 0
+    assert main(["train", "--config", str(whole / "config.json"), "--out", str(again)]) == 0
     for run in (half, again):
         assert (run / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
         assert (run / "config.json").read_bytes() == (whole / "config.json").read_bytes()

@@ -77,9 +77,8 @@ def run(arguments: Arguments) -> int:
     """Fine-tune, and say what came out."""
     show = as_json if arguments.json else _print_result
     work = partial(_finetune, arguments)
-    stored = None if arguments.resume is None else read_plan(RunFolder(path=Path(arguments.resume)))
-    device = arguments.device or ("auto" if stored is None else stored.base.execution.device)
-    return carry_out(work, show, threads=arguments.threads, device=device)
+    stored = None if arguments.resume is None else read_plan(RunFolder(path=Path(arguments.resume))).base.execution
+    return carry_out(work, show, threads=arguments.threads, device=arguments.device, stored=stored)
 
 
 def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:

@@ -6,7 +6,7 @@ from typing import TypeVar
 from vitrail.base.ranks import Ranks
 from vitrail.cli.computing import computing
 from vitrail.cli.say import say
-from vitrail.runs.config import Device
+from vitrail.runs.config import Device, Execution
 from vitrail.train.loop import StoppedError
 from vitrail.train.signals import StopSignal
 
@@ -18,11 +18,16 @@ def carry_out(
     show: Callable[[Result], None],
     *,
     threads: int | None,
-    device: Device,
+    device: Device | None,
+    stored: Execution | None = None,
 ) -> int:
-    """Do the work on all ranks, let the first one show its result, and return the exit code."""
+    """Do the work on all ranks, let the first one show its result, and return the exit code.
+
+    What is not said of threads and device is as a stored run has it.
+    """
+    before = stored or Execution()
     stop = StopSignal()
-    with stop, computing(threads, device) as ranks:
+    with stop, computing(before.threads if threads is None else threads, device or before.device) as ranks:
         try:
             result = work(ranks, stop)
         except StoppedError as stopped:

@@ -57,8 +57,8 @@ def run(arguments: Arguments) -> int:
     """Train, and say what came out."""
     show = as_json if arguments.json else print_result
     work = partial(_train, arguments)
-    device = arguments.device or (_named(arguments).execution.device if _is_stored(arguments) else "auto")
-    return carry_out(work, show, threads=arguments.threads, device=device)
+    stored = _named(arguments).execution if _is_stored(arguments) else None
+    return carry_out(work, show, threads=arguments.threads, device=arguments.device, stored=stored)
 
 
 def _train(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:

@@ -127,7 +127,8 @@ PATHS = {
 }
 # The same for how the work is done, which a stored run may change.
 EXECUTION = {
-    name: f"execution.{name}" for name in ("device", "workers", "recompute", "shard", "keep_checkpoints", "track")
+    name: f"execution.{name}"
+    for name in ("device", "threads", "workers", "recompute", "shard", "keep_checkpoints", "track")
 } | {"compile": "execution.compiled"}
 SHAPING = ("recipe", "image_size", "epochs", "minutes", "fraction", "val_fraction")
 """Flags that shape a run once and for all: they cannot change a stored one."""
@@ -161,7 +162,7 @@ def execution_of(flags: RunFlags) -> dict[str, Any]:
         raise ConfigError(f"--micro-batch is given {micro!r}, but takes a number of images, or auto.")
     given = {path: getattr(flags, name) for name, path in EXECUTION.items()}
     given["execution.micro_batch"] = int(micro) if micro not in (None, "auto") else None
-    return {path: value for path, value in given.items() if value not in (None, False, ())}
+    return {path: value for path, value in given.items() if _is_said(value)}
 
 
 def data_of(flags: RunFlags, where: str) -> DataConfig:
@@ -176,13 +177,18 @@ def data_of(flags: RunFlags, where: str) -> DataConfig:
 
 def check_unshaped(flags: RunFlags, more: tuple[str, ...], way: str) -> None:
     """Refuse flags that a stored run has no use for any more."""
-    given = [name for name in (*SHAPING, *more) if getattr(flags, name) not in (None, False, ())]
+    given = [name for name in (*SHAPING, *more) if _is_said(getattr(flags, name))]
     given += ["micro_batch auto"] if flags.micro_batch == "auto" else []
     if given:
         raise ConfigError(
             f"{', '.join(_typed(name) for name in given)} cannot change a stored run; leave "
             f"{'it' if len(given) == 1 else 'them'} out, or start a new run without --{way}."
         )
+
+
+def _is_said(value: Any) -> bool:
+    """Tell a flag that was given from one that was not; 0 is something to say."""
+    return value is not None and value is not False and value != ()
 
 
 def _typed(name: str) -> str:

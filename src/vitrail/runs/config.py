@@ -76,6 +76,8 @@ class Execution:
 
     device: Device = "auto"
     """Where to compute; auto takes the GPU if there is one."""
+    threads: int | None = None
+    """Threads for computing on a CPU; None is torch's own choice."""
     micro_batch: int | None = None
     """Images of one rank that go through the model at once; None for all of them."""
     workers: int = 0
@@ -97,7 +99,13 @@ class Execution:
         """Refuse what cannot be done."""
         if self.device not in get_args(Device):
             raise ConfigError(f"device is {self.device!r}, but must be one of {', '.join(get_args(Device))}.")
-        for name, least in (("checkpoint_every", 1), ("keep_checkpoints", 1), ("workers", 0), ("micro_batch", 1)):
+        for name, least in (
+            ("checkpoint_every", 1),
+            ("keep_checkpoints", 1),
+            ("workers", 0),
+            ("micro_batch", 1),
+            ("threads", 1),
+        ):
             if getattr(self, name) is not None and getattr(self, name) < least:
                 raise ConfigError(f"{name} is {getattr(self, name)}, but must be at least {least}.")
 
