@@ -230,7 +230,12 @@ def identity(config: RunConfig) -> dict[str, Any]:
 
 def differences(ours: RunConfig, theirs: RunConfig) -> list[str]:
     """Tell, setting by setting, in what two runs differ."""
-    one, other = flatten(identity(ours)), flatten(identity(theirs))
+    return told_apart(identity(ours), identity(theirs))
+
+
+def told_apart(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
+    """Tell in what nested settings differ."""
+    one, other = flatten(ours), flatten(theirs)
     return [
         f"{name} is {json.dumps(one.get(name))} here and {json.dumps(other.get(name))} there"
         for name in sorted(one.keys() | other.keys())
