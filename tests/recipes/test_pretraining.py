@@ -1,5 +1,6 @@
 """Every row of Table 3 is a recipe, with the paper's numbers, and a small twin of it runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,22 @@ def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
     assert settings["optimizer"]["clip_norm"] == (None if recipe.row.data == "jft300m" else 1.0)
     assert settings["loss"]["name"] == ("softmax" if recipe.row.data == "imagenet1k" else "sigmoid")
     assert settings["augmentation"]["area"] == [0.05, 1.0]
+    kind = "vit" if "vit" in settings else "resnet"
+    assert settings[kind]["head_bias"] == (0.0 if recipe.row.data == "imagenet1k" else -10.0)
     if "vit" in settings:
         assert settings["vit"]["dropout"] == recipe.row.dropout
         assert settings["vit"]["representation_size"] == settings["vit"]["dim"]
+
+
+def test_another_model_keeps_the_heads_and_the_dropout_of_a_recipe() -> None:
+    data = RunData(train=made_dataset(24), held=None)
+    small = Request(recipe=find_recipe("imagenet21k-B/16"), model="Ti/16", steps=20_000, settings={"batch": 8})
+    vit = complete(small, DataConfig(where="made"), data).vit
+    assert vit is not None
+    assert (vit.dim, vit.dropout, vit.representation_size, vit.head_bias) == (192, 0.1, 192, -10.0)
+    resnet = complete(replace(small, model="R50x1"), DataConfig(where="made"), data).resnet
+    assert resnet is not None
+    assert resnet.head_bias == -10.0
 
 
 @pytest.mark.parametrize("name", [name for name in PRETRAINING if PRETRAINING[name].published_exaflops])
