@@ -68,12 +68,19 @@ def pairs(node: Element) -> dict[str, str]:
     return {row[0]: row[1] for table in tables(node) for row in table if len(row) == 2}
 
 
+def settings(section: Element) -> dict[str, str]:
+    """Every setting by its dotted name: groups have headings, and their tables have what is within."""
+    found: dict[str, str] = {}
+    for group in section.iter("div"):
+        if group.find("table") is not None:
+            above = "".join(f"{words(heading)}." for heading in group.findall("h3"))
+            found |= {f"{above}{name}": value for name, value in pairs(group).items()}
+    return found
+
+
 def figure(page: Element, heading: str) -> Element:
     """The chart with this heading."""
-    (found,) = (
-        node for node in page.iter("figure") if (title := node.find(".//h3")) is not None and words(title) == heading
-    )
-    return found
+    return _titled(page, "figure", "figcaption/h3", heading)
 
 
 def legend(chart: Element) -> dict[str, str]:
@@ -105,6 +112,11 @@ def curve(chart: Element, role: str) -> np.ndarray:
     styles = ((path, path.get("style", "")) for path in chart.iter("path"))
     (found,) = (path for path, style in styles if f"stroke:var(--{role})" in style and "stroke-width:1.7" in style)
     return _points(found)
+
+
+def _titled(page: Element, kind: str, title: str, heading: str) -> Element:
+    (found,) = (node for node in page.iter(kind) if heading in map(words, node.findall(title)))
+    return found
 
 
 def _points(path: Element) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scipy.stats import binomtest
 
-from tests.analysis.pages import pairs, part, read, tables, words
+from tests.analysis.pages import pairs, part, read, settings, tables, words
 from tests.analysis.stories import CLOTHES, story_of
 from vitrail.analysis import facts
 from vitrail.analysis.story import DataStory, EvaluationStory, RunStory
@@ -94,8 +94,8 @@ def test_every_cost_is_told() -> None:
     assert facts.cost({}) == ""
 
 
-def _leaves(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in settings.items():
+def _leaves(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in given.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{above}{name}.")
         else:
@@ -103,13 +103,9 @@ def _leaves(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str,
 
 
 def test_every_setting_is_told_with_its_value() -> None:
-    settings = dict(story_of().settings) | {"note": "<none>", "nothing": None, "long": "word " * 100}
-    page = part(read(facts.settings(settings)), "Settings")
-    found: dict[str, str] = {}
-    for group in (node for node in page.iter("div") if (node.find("table")) is not None):
-        above = "" if group.find("h3") is None else f"{words(group.find('h3'))}."  # type: ignore[arg-type]
-        found |= {f"{above}{name}": value for name, value in pairs(group).items()}
-    wanted = dict(_leaves(settings))
+    given = dict(story_of().settings) | {"note": "<none>", "nothing": None, "long": "word " * 100}
+    page = part(read(facts.settings(given)), "Settings")
+    found, wanted = settings(page), dict(_leaves(given))
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
         written = value if isinstance(value, str) else json.dumps(value)
