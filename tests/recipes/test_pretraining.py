@@ -97,7 +97,9 @@ def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
         assert vit["head_bias"] == (0 if data == "imagenet1k" else -10)
 
 
-@pytest.mark.parametrize(("name", "bias"), [("jft300m-B/16", -10.0), ("imagenet21k-L/16-90ep", -10.0), ("imagenet1k-B/16", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "bias"), [("jft300m-B/16", -10.0), ("imagenet21k-L/16-90ep", -10.0), ("imagenet1k-B/16", 0.0)]
+)
 def test_a_model_of_a_recipe_with_sigmoid_loss_begins_by_saying_no_to_every_class(name: str, bias: float) -> None:
     model = build(from_dict(ViTConfig, find_recipe(f"{name}-smoke")(IMAGENET)["vit"]), seed=0)
     with torch.no_grad():

@@ -67,9 +67,7 @@ def test_the_page_draws_the_rows_of_the_run(heading: str, role: str, key: str, r
     np.testing.assert_allclose(found[:, 1], wanted[:, 1], atol=1e-6 + np.abs(wanted[:, 1]).max() / 100)
 
 
-def test_the_matrix_and_the_accuracy_are_those_of_the_model_file(
-    run: Run, page: Element, chances: np.ndarray
-) -> None:
+def test_the_matrix_and_the_accuracy_are_those_of_the_model_file(run: Run, page: Element, chances: np.ndarray) -> None:
     targets, answers = np.arange(13) % 3, chances.argmax(axis=1)
     matrix = tables(part(page, "Confusions"))[0]
     assert matrix[0][1:] == list(CLASSES)
@@ -119,4 +117,7 @@ def test_every_setting_of_the_run_is_on_the_page(run: Run, page: Element) -> Non
 
 def test_the_data_are_counted_split_by_split(page: Element) -> None:
     counts = tables(part(page, "Data"))[-1]
-    assert counts == [["class", "train", "val"], *([label, "14", str(5 - (at > 0))] for at, label in enumerate(CLASSES))]
+    assert counts == [
+        ["class", "train", "val"],
+        *([label, "14", str(5 - (at > 0))] for at, label in enumerate(CLASSES)),
+    ]
