@@ -1,4 +1,4 @@
-"""`vitrail recipes`: every run of Tables 3 and 4 in a row, for people and for programs, and one sentence for bad names."""
+"""`vitrail recipes`: every run of Tables 3 and 4, for people and for programs; one sentence for a bad name."""
 
 import json
 

@@ -14,6 +14,7 @@ from vitrail.base.journal import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import RunConfig
+from vitrail.runs.train import Run
 from vitrail.train.loop import StoppedError
 from vitrail.train.schedules import Schedule
 from vitrail.train.signals import StopSignal
@@ -67,15 +68,17 @@ def test_the_model_has_the_weights_of_the_best_evaluation(averaging: float | Non
     assert not run.folder.best.exists()
 
 
-def test_a_run_that_never_stops_early_hands_on_its_best_weights_too(tmp_path: Path) -> None:
-    config = _config(patience=30, steps=12)
+def test_a_run_that_never_stops_early_hands_on_the_first_of_its_best_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = iter([0.1, 0.3, 0.2, 0.6, 0.5, 0.6, 0.4])
+    monkeypatch.setattr(Run, "scores", lambda _, __: {"accuracy": next(told), "loss": 1.0})
+    config = _config(patience=30, steps=7)
     run = made_run(tmp_path / "run", config)
     result = conduct(run, _Silent(), StopSignal())
-    looks = _looks(run.folder.path)
-    best = max(looks, key=lambda step: (looks[step], -step))
-    assert (result["steps"], result["weights"]) == (12, "best")
-    assert best < 12
-    assert_same(dict(load(run.folder.model).state_dict()), _weights_after(tmp_path / "best", config, best))
+    assert (result["steps"], result["weights"]) == (7, "best")
+    monkeypatch.undo()
+    assert_same(dict(load(run.folder.model).state_dict()), _weights_after(tmp_path / "best", config, 4))
 
 
 def test_without_patience_the_last_weights_are_handed_on(tmp_path: Path) -> None:

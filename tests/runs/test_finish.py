@@ -1,7 +1,6 @@
 """The end of a run: the page of a real run against its files and against answers worked out by hand."""
 
 import json
-from pathlib import Path
 from xml.etree.ElementTree import Element
 
 import numpy as np
