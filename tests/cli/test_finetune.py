@@ -8,6 +8,7 @@ import pytest
 
 import vitrail
 from tests.train.making import CLASSES, made_dataset
+from vitrail.base.journal import read_rows
 from vitrail.cli.main import main
 from vitrail.model.config import ViTConfig
 
@@ -57,6 +58,17 @@ def test_the_protocol_in_one_command(
     assert "2 seeds" in said
     assert main(["finetune", "--resume", str(out), "--threads", "1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == result
+    assert main(["finetune", "--resume", str(out), "--runs", "3", "--fraction", "0.9"]) == 2
+    assert "--fraction, --runs cannot change a stored run" in capsys.readouterr().err
+
+
+def test_the_held_out_images_are_looked_at_once(data: Path, model: Path, tmp_path: Path) -> None:
+    words = _words(data, model, "--rates", "0.01", "0.1", "--micro-batch", "auto", "--out", str(tmp_path / "run"))
+    assert main(words) == 0
+    for run in (tmp_path / "run", *(tmp_path / "run" / "sweep").iterdir()):
+        looks = [row["step"] for row in read_rows(run / "metrics.jsonl") if "val_accuracy" in row]
+        assert looks == [4]
+        assert json.loads((run / "config.json").read_text())["execution"]["micro_batch"] == 6
 
 
 def test_quick_and_frozen_train_the_head_alone_at_one_rate(data: Path, model: Path, tmp_path: Path) -> None:
@@ -93,6 +105,9 @@ def test_minutes_are_for_everything_together(data: Path, model: Path, tmp_path: 
         (["--image-size", "10"], "patch"),
         (["--dev-fraction", "1.5"], "cannot be held out"),
         (["--epochs", "2"], "a run has one length"),
+        (["--patience", "2"], "looks at the held-out ones once"),
+        (["--set", "evaluate_every=1"], "looks at the held-out ones once"),
+        (["--threads", "0"], "--threads is 0, but must be at least 1"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

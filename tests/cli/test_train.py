@@ -84,12 +84,48 @@ def test_an_interrupted_run_goes_on_by_the_same_command_or_by_resume(
         assert all(ours[name].equal(theirs[name]) for name in ours)
 
 
+def test_going_on_keeps_how_the_work_was_done(data: Path, tmp_path: Path) -> None:
+    whole, half, again = (tmp_path / name for name in ("whole", "half", "again"))
+    words = ["train", str(data), *QUICK, "--micro-batch", "3", "--dropout", "0.2", "--keep-checkpoints", "9"]
+    assert main([*words, "--out", str(whole)]) == 0
+    shutil.copytree(whole, half)
+    (half / "result.json").unlink()
+    for newest in sorted((half / "checkpoints").iterdir())[2:]:
+        newest.unlink()
+    assert main(["train", "--resume", str(half)]) == 0
+    assert main(["train", "--config", str(whole / "config.json"), "--out", str(again)]) == 0
+    for run in (half, again):
+        assert (run / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
+        assert (run / "config.json").read_bytes() == (whole / "config.json").read_bytes()
+
+
+def test_a_stored_config_can_have_another_seed_but_not_other_images(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["train", "--config", str(finished / "config.json"), "--threads", "1", "--out", str(tmp_path / "run")]
+    said = _said([*words, "--fraction", "0.5", "--channels", "3", "--micro-batch", "auto"], capsys)
+    assert "--fraction, --channels, --micro-batch auto cannot change a stored run" in said
+    assert main([*words, "--seed", "7", "--balanced"]) == 0
+    found = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (found["seed"], found["data"]["balanced"]) == (7, True)
+    words = ["train", "--config", str(tmp_path / "run" / "config.json"), "--threads", "1", "--seed", "0"]
+    assert main([*words, "--out", str(tmp_path / "other")]) == 0
+    assert json.loads((tmp_path / "other" / "config.json").read_text())["seed"] == 0
+
+
+def test_another_time_is_another_run(finished: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["train", str(data), "--minutes", "5", "--batch", "6", "--threads", "1", "--device", "cpu"]
+    assert "minutes is 5.0 here and null there" in _said([*words, "--out", str(finished)], capsys)
+
+
 def test_minutes_become_steps_that_are_stored(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "timed"
     words = ["train", str(data), "--minutes", "0.02", "--batch", "6", "--threads", "1", "--device", "cpu"]
     assert main([*words, "--out", str(out)]) == 0
-    steps = json.loads((out / "config.json").read_text())["steps"]
+    config = json.loads((out / "config.json").read_text())
+    steps = config["steps"]
     assert steps >= 1
+    assert config["minutes"] == 0.02
     assert json.loads((out / "result.json").read_text())["steps"] == steps
 
 

@@ -1,5 +1,6 @@
 """Every row of Table 3 is a recipe, with the paper's numbers, and a small twin of it runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,8 @@ def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
     assert (augmentation["mixup"], augmentation["cutmix"]) == (0, 0)
     assert settings["preprocessing"]["image_size"] == [224, 224]
     assert (settings["preprocessing"]["mean"], settings["preprocessing"]["std"]) == ([0.5] * 3, [0.5] * 3)
+    kind = "vit" if "vit" in settings else "resnet"
+    assert settings[kind]["head_bias"] == (0.0 if data == "imagenet1k" else -10.0)
     if "vit" in settings:
         vit = settings["vit"]
         letter = name.removeprefix(f"{data}-").removeprefix("R50+")[0]
@@ -94,7 +97,6 @@ def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
         assert (vit["image_size"], vit["num_classes"], vit["pool"]) == ([224, 224], 1000, "class-token")
         assert (vit["dropout"], vit["attention_dropout"]) == (float(dropout), 0)
         assert vit["representation_size"] == vit["dim"]
-        assert vit["head_bias"] == (0 if data == "imagenet1k" else -10)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,17 @@ def test_a_model_of_a_recipe_with_sigmoid_loss_begins_by_saying_no_to_every_clas
     with torch.no_grad():
         logits = model.eval()(torch.randn(2, 3, 32, 32))
     assert torch.equal(logits, torch.full((2, 1000), bias))
+
+
+def test_another_model_keeps_the_heads_and_the_dropout_of_a_recipe() -> None:
+    data = RunData(train=made_dataset(24), held=None)
+    small = Request(recipe=find_recipe("imagenet21k-B/16"), model="Ti/16", steps=20_000, settings={"batch": 8})
+    vit = complete(small, DataConfig(where="made"), data).vit
+    assert vit is not None
+    assert (vit.dim, vit.dropout, vit.representation_size, vit.head_bias) == (192, 0.1, 192, -10.0)
+    resnet = complete(replace(small, model="R50x1"), DataConfig(where="made"), data).resnet
+    assert resnet is not None
+    assert resnet.head_bias == -10.0
 
 
 @pytest.mark.parametrize("name", [name for name in PRETRAINING if PRETRAINING[name].published_exaflops])

@@ -93,11 +93,15 @@ def plain(config: RunConfig) -> RunConfig:
     return replace(config, vit=replace(config.vit, dropout=0.0, stochastic_depth=0.0), drop_patches=0.0)
 
 
+HELD = 17
+"""Two ranks have 8 and 9 of them: two and three batches of 4."""
+
+
 def made_run(folder: Path, config: RunConfig | None = None, *, ranks: Ranks | None = None) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
     return Run(
         config=config or made_config(),
-        data=RunData(train=made_dataset(42), held=made_dataset(13, seed=1, split="val")),
+        data=RunData(train=made_dataset(42), held=made_dataset(HELD, seed=1, split="val")),
         folder=RunFolder(path=folder),
         ranks=ranks or Ranks(),
     )

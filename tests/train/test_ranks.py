@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.train.making import StopAfter, made_loop, made_run, weights
+from tests.train.making import HELD, StopAfter, made_loop, made_run, weights
 from tests.train.ranks_program import config_of
 from vitrail.base.journal import read_rows
 from vitrail.checkpoint.container import open_container
@@ -91,7 +91,7 @@ def test_every_held_out_image_is_counted_once_by_two_ranks(two_ranks: Path, kind
     loop = made_loop(run, resume=True)
     answers = run.answers(loop.state.model.eval())
     assert answers is not None
-    assert answers.answered.sum() == 13
+    assert answers.answered.sum() == HELD
     assert run.scores(loop.state.model)["accuracy"] == json.loads((two_ranks / f"{kind}.json").read_text())["accuracy"]
 
 

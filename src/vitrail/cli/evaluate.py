@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import torch
 import tyro
 
 from vitrail.analysis.evaluation_page import write_evaluation
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.memory import keep_freed_memory
-from vitrail.base.ranks import Ranks, join
+from vitrail.base.ranks import Ranks
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.files import ZERO_HEAD, assemble, has_zero_head
+from vitrail.cli.computing import computing
 from vitrail.cli.evaluate_tables import show_evaluation
 from vitrail.cli.model_file import FileFlags, open_file
 from vitrail.cli.output import output_path
@@ -102,8 +102,6 @@ class _Task:
 
 def run(arguments: Arguments) -> None:
     """Decide, evaluate, print; then write what was asked for."""
-    if arguments.threads is not None:
-        torch.set_num_threads(arguments.threads)
     csv, html = output_path(arguments.csv, ".csv"), output_path(arguments.html, ".html")
     config = EvaluationConfig(
         batch=arguments.batch,
@@ -112,7 +110,7 @@ def run(arguments: Arguments) -> None:
         resamples=arguments.bootstrap,
         seed=arguments.seed,
     )
-    with join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
+    with computing(arguments.threads, arguments.device) as ranks:
         task = _task(arguments)
         if ranks.first:
             for note in task.notes:

@@ -14,15 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import torch
 import tyro
 
 from vitrail.analysis.shots import ShotsLine, check_picture, write_shots
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.progress import silent
-from vitrail.base.ranks import Ranks, join
+from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import load
+from vitrail.cli.computing import computing
 from vitrail.cli.model_file import FileFlags, hints, model_name
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, print_json, print_table
@@ -92,12 +92,10 @@ class Arguments(FileFlags):
 
 def run(arguments: Arguments) -> None:
     """Measure, print, and draw if asked."""
-    if arguments.threads is not None:
-        torch.set_num_threads(arguments.threads)
     shots, methods = parse_shots(arguments.shots), _methods(arguments)
     if arguments.plot is not None:
         check_picture(Path(arguments.plot))
-    with join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
+    with computing(arguments.threads, arguments.device) as ranks:
         train, test = _splits(arguments)
         check_shots(train, test, shots, arguments.seeds)
         extractor = _extractor(arguments, ranks)

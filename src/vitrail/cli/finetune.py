@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -23,24 +23,22 @@ from vitrail.base.settings import to_dict
 from vitrail.cli.model_file import model_name
 from vitrail.cli.report import Switch, flag, parse_size, print_table
 from vitrail.cli.stoppable import carry_out
-from vitrail.cli.train_flags import RULE, RunFlags, execution_of, settings_of
+from vitrail.cli.train_flags import RULE, RunFlags, check_unshaped, data_of, execution_of, settings_of
 from vitrail.cli.watch import Trained, Watcher, as_json, print_choices, result_rows
 from vitrail.recipes.names import find_adaptation
-from vitrail.runs.adapt import HEAD_FACTOR, adapted_settings, quick_rate
+from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapted_settings, quick_rate
 from vitrail.runs.config import DataConfig, RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.finetune import FinetunePlan, Finetuning, enter, read_plan
 from vitrail.runs.folder import RunFolder
-from vitrail.runs.request import evaluate_every, facts_of, fill
-from vitrail.runs.speed import pace, steps_for
+from vitrail.runs.request import facts_of, fill
+from vitrail.runs.speed import largest_micro_batch, pace, steps_for
 from vitrail.runs.start import Source, open_source
 from vitrail.runs.train import Run
 from vitrail.train.signals import StopSignal
 
 TRIAL_SECONDS = 2.0
 """How long the speed is measured for the estimate."""
-LOOKS = 4
-"""At the held-out images in each training, at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +59,7 @@ class Arguments(RunFlags):
     """Learning rates to try on the dev split; --learning-rate takes one, and tries none."""
     quick: Switch = False
     """Take the middle rate, and try none."""
-    runs: int = 1
+    runs: Annotated[int | None, flag("INT", "1")] = None
     """Final runs, with seeds that follow --seed; mean and deviation are told."""
     dev_fraction: Annotated[float | None, flag("FLOAT", RULE)] = None
     """Share of the training images on which rates are tried, where the data has no val beside its test split."""
@@ -79,7 +77,8 @@ def run(arguments: Arguments) -> int:
     """Fine-tune, and say what came out."""
     show = as_json if arguments.json else _print_result
     work = partial(_finetune, arguments)
-    return carry_out(work, show, threads=arguments.threads, device=arguments.device)
+    stored = None if arguments.resume is None else read_plan(RunFolder(path=Path(arguments.resume))).base.execution
+    return carry_out(work, show, threads=arguments.threads, device=arguments.device, stored=stored)
 
 
 def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:
@@ -115,34 +114,23 @@ def _planned(arguments: Arguments, ranks: Ranks) -> tuple[FinetunePlan, RunData,
     if arguments.data is None or arguments.source is None:
         missing = "DATA" if arguments.data is None else "--from MODEL"
         raise ConfigError(f"{missing} is not given; say `vitrail finetune DATA --from MODEL`, or give --resume RUN.")
-    if sum(given is not None for given in (arguments.steps, arguments.epochs, arguments.minutes)) > 1:
-        raise ConfigError("a run has one length: give --steps, --epochs or --minutes.")
+    seed = arguments.seed or 0
+    data_config = replace(data_of(arguments, arguments.data), role="transfer", split_seed=seed)
     source = open_source(arguments.source, pickle=arguments.pickle, num_heads=arguments.num_heads)
-    data_config = DataConfig(
-        where=arguments.data,
-        root=arguments.root,
-        val_fraction=arguments.val_fraction,
-        fraction=arguments.fraction,
-        skip_broken=arguments.skip_broken,
-        balanced=arguments.balanced,
-        role="transfer",
-        split_seed=arguments.seed,
-    )
-    data = open_run_data(data_config, seed=arguments.seed)
+    data = open_run_data(data_config, seed=seed)
     folder = RunFolder(path=Path(arguments.out or _default_out(arguments.data, arguments.source)))
-    plan = _plan(arguments, source, data_config, data, arguments.steps)
+    planned = partial(_plan, arguments, source, data_config, data)
+    found: dict[str, Any] = {}
+    plan = planned(arguments.steps, found)
+    trial = Run(config=plan.base, data=data, folder=folder, ranks=ranks)
+    if arguments.micro_batch == "auto":
+        found["execution.micro_batch"] = largest_micro_batch(trial)
+        plan = planned(arguments.steps, found)
     if arguments.minutes is not None:
-        if folder.plan.is_file():
-            steps = read_plan(folder).base.steps
-        else:
-            trial = Run(config=plan.base, data=data, folder=folder, ranks=ranks)
-            given, batch = settings_of(arguments).get("evaluate_every"), plan.base.batch
-            steps = steps_for(
-                trial,
-                arguments.minutes / plan.trainings,
-                lambda steps: given or evaluate_every(steps, batch, data.held_out, LOOKS),
-            )
-        plan = _plan(arguments, source, data_config, data, steps)
+        found["minutes"] = arguments.minutes
+        trial = replace(trial, config=plan.base)
+        stored = read_plan(folder).base.steps if folder.plan.is_file() else None
+        plan = planned(stored or steps_for(trial, arguments.minutes / plan.trainings, lambda steps: steps), found)
     Run(config=plan.base, data=data, folder=folder, ranks=ranks).check()
     if plan.trainings > plan.runs:
         open_run_data(replace(plan.base.data, role="dev"), seed=plan.base.seed)
@@ -150,23 +138,21 @@ def _planned(arguments: Arguments, ranks: Ranks) -> tuple[FinetunePlan, RunData,
 
 
 def _plan(
-    arguments: Arguments, source: Source, data_config: DataConfig, data: RunData, steps: int | None
+    arguments: Arguments,
+    source: Source,
+    data_config: DataConfig,
+    data: RunData,
+    steps: int | None,
+    found: dict[str, Any],
 ) -> FinetunePlan:
+    """Make a plan of so many steps, with settings that were found out on this machine."""
     if arguments.frozen and arguments.freeze:
         raise ConfigError("--frozen freezes everything but the head, so --freeze has nothing to add; leave one out.")
     facts = facts_of(data, source.config.channels)
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     adaptation = find_adaptation(arguments.recipe)(facts)
     settings = adapted_settings(source, facts, adaptation, image_size=size, frozen=arguments.frozen)
-    rates = tuple(arguments.rates) or adaptation.rates
-    if arguments.frozen and not arguments.rates:
-        rates = tuple(HEAD_FACTOR * rate for rate in rates)
-    if arguments.learning_rate is not None or arguments.quick:
-        if arguments.rates:
-            raise ConfigError(
-                "--rates are tried on a dev split, which --quick and --learning-rate skip; leave one out."
-            )
-        rates = (arguments.learning_rate or quick_rate(rates),)
+    rates = _rates(arguments, adaptation)
     settings["schedule"]["peak"] = quick_rate(rates)
     dev_fraction = adaptation.dev_fraction if arguments.dev_fraction is None else arguments.dev_fraction
     base = fill(
@@ -175,23 +161,47 @@ def _plan(
         data,
         steps=steps,
         epochs=arguments.epochs,
-        changes=settings_of(arguments) | execution_of(arguments),
-        evaluations=LOOKS,
+        changes=settings_of(arguments) | execution_of(arguments) | found,
+        evaluations=1,
     )
-    return FinetunePlan(base=base, rates=rates, runs=arguments.runs)
+    if base.patience is not None or base.evaluate_every < base.steps:
+        raise ConfigError(
+            "fine-tuning learns from every training image and looks at the held-out ones once, at the end; leave "
+            "--patience and --evaluate-every out, or use `vitrail train`."
+        )
+    return FinetunePlan(base=base, rates=rates, runs=1 if arguments.runs is None else arguments.runs)
+
+
+def _rates(arguments: Arguments, adaptation: Adaptation) -> tuple[float, ...]:
+    """Return the learning rates to choose from; one alone is not tried."""
+    rates = tuple(arguments.rates) or adaptation.rates
+    if arguments.frozen and not arguments.rates:
+        rates = tuple(HEAD_FACTOR * rate for rate in rates)
+    if arguments.learning_rate is None and not arguments.quick:
+        return rates
+    if arguments.rates:
+        raise ConfigError("--rates are tried on a dev split, which --quick and --learning-rate skip; leave one out.")
+    return (arguments.learning_rate or quick_rate(rates),)
 
 
 def _resumed(arguments: Arguments, plan: FinetunePlan) -> FinetunePlan:
     """Return the stored plan; how the work is done may be said anew, and nothing else."""
-    others = settings_of(arguments) | {
-        name: True
-        for name in ("data", "source", "rates", "quick", "frozen", "recipe", "image_size", "steps", "epochs", "minutes")
-        if getattr(arguments, name)
-    }
-    if others:
-        raise ConfigError(
-            f"{', '.join(sorted(others))} cannot change a stored run; give --resume alone, or begin a new run."
-        )
+    shaping = (
+        "data",
+        "source",
+        "rates",
+        "quick",
+        "frozen",
+        "steps",
+        "runs",
+        "dev_fraction",
+        "pickle",
+        "num_heads",
+        "out",
+    )
+    check_unshaped(arguments, shaping, "resume")
+    if given := settings_of(arguments):
+        raise ConfigError(f"{', '.join(given)} cannot change a stored run; give --resume alone, or begin a new run.")
     settings = with_settings(to_dict(plan.base), execution_of(arguments))
     return replace(plan, base=read_config(settings, "the settings of this run"))
 

@@ -75,25 +75,22 @@ def run(arguments: Arguments) -> int:
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     if not arguments.images:
         raise InputError("no images are given; name files, folders, patterns, @LIST or - for stdin behind the model.")
-    for name in ("top", "batch", "workers", "threads"):
+    for name in ("top", "batch", "workers"):
         if (given := getattr(arguments, name)) is not None and given < 1:
             raise ConfigError(f"--{name} is {given}, but must be at least 1.")
     if out is not None:
         check_output(out)
     begin(Path(arguments.model))  # the file is hashed while torch is imported
     gc.disable()  # what imports make is there to stay; to look for garbage in it takes a tenth of the time
-    import torch
 
     from vitrail.base.memory import keep_freed_memory
-    from vitrail.base.ranks import join
+    from vitrail.cli.computing import computing
     from vitrail.predict.classifier import Classifier
 
     gc.freeze()
     gc.enable()
     keep_freed_memory()
-    if arguments.threads is not None:
-        torch.set_num_threads(arguments.threads)
-    with join(None if arguments.device == "auto" else torch.device(arguments.device)) as ranks:
+    with computing(arguments.threads, arguments.device) as ranks:
         if not ranks.first:
             logging.getLogger("vitrail").setLevel(logging.ERROR)  # the first rank says it for all
         if ranks.world > 1 and out is None:

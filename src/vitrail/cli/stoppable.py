@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-import torch
-
-from vitrail.base.ranks import Ranks, join
+from vitrail.base.ranks import Ranks
+from vitrail.cli.computing import computing
 from vitrail.cli.say import say
-from vitrail.runs.config import Device
+from vitrail.runs.config import Device, Execution
 from vitrail.train.loop import StoppedError
 from vitrail.train.signals import StopSignal
 
@@ -19,13 +18,16 @@ def carry_out(
     show: Callable[[Result], None],
     *,
     threads: int | None,
-    device: Device,
+    device: Device | None,
+    stored: Execution | None = None,
 ) -> int:
-    """Do the work on all ranks, let the first one show its result, and return the exit code."""
-    if threads is not None:
-        torch.set_num_threads(threads)
+    """Do the work on all ranks, let the first one show its result, and return the exit code.
+
+    What is not said of threads and device is as a stored run has it.
+    """
+    before = stored or Execution()
     stop = StopSignal()
-    with stop, join(None if device == "auto" else torch.device(device)) as ranks:
+    with stop, computing(before.threads if threads is None else threads, device or before.device) as ranks:
         try:
             result = work(ranks, stop)
         except StoppedError as stopped:

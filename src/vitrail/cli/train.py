@@ -15,16 +15,16 @@ from typing import Annotated
 
 import tyro
 
-from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.cli.report import Switch, flag, parse_size
 from vitrail.cli.stoppable import carry_out
-from vitrail.cli.train_flags import RULE, RunFlags, execution_of, settings_of
+from vitrail.cli.train_flags import RULE, RunFlags, check_unshaped, data_of, execution_of, settings_of
 from vitrail.cli.watch import Trained, Watcher, as_json, print_choices, print_result
 from vitrail.recipes.names import find_recipe
 from vitrail.runs.conduct import conduct
-from vitrail.runs.config import DataConfig, RunConfig, differences, read_config, with_settings
+from vitrail.runs.config import RunConfig, differences, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete, evaluate_every
@@ -57,7 +57,8 @@ def run(arguments: Arguments) -> int:
     """Train, and say what came out."""
     show = as_json if arguments.json else print_result
     work = partial(_train, arguments)
-    return carry_out(work, show, threads=arguments.threads, device=arguments.device)
+    stored = _named(arguments).execution if _is_stored(arguments) else None
+    return carry_out(work, show, threads=arguments.threads, device=arguments.device, stored=stored)
 
 
 def _train(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:
@@ -73,21 +74,12 @@ def _train(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:
 
 def _settled(arguments: Arguments, ranks: Ranks) -> tuple[RunConfig, RunData]:
     """Return the complete settings of the run, and its data."""
-    if arguments.resume is not None or arguments.config is not None:
+    if _is_stored(arguments):
         return _stored(arguments)
-    data_config = DataConfig(
-        where=arguments.data or "sample",
-        root=arguments.root,
-        val_fraction=arguments.val_fraction,
-        fraction=arguments.fraction,
-        skip_broken=arguments.skip_broken,
-        balanced=arguments.balanced,
-    )
-    if sum(given is not None for given in (arguments.steps, arguments.epochs, arguments.minutes)) > 1:
-        raise ConfigError("a run has one length: give --steps, --epochs or --minutes.")
+    data_config = data_of(arguments, arguments.data or "sample")
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     recipe = find_recipe(arguments.recipe, size)
-    data = open_run_data(data_config, seed=arguments.seed)
+    data = open_run_data(data_config, seed=arguments.seed or 0)
     request = Request(
         recipe=recipe,
         model=arguments.model,
@@ -111,25 +103,27 @@ def _settled(arguments: Arguments, ranks: Ranks) -> tuple[RunConfig, RunData]:
         steps = stored or steps_for(
             trial, arguments.minutes, lambda steps: given or evaluate_every(steps, batch, data.held_out)
         )
-        config = complete(replace(request, steps=steps), data_config, data)
+        config = replace(complete(replace(request, steps=steps), data_config, data), minutes=arguments.minutes)
     return config, data
+
+
+def _is_stored(arguments: Arguments) -> bool:
+    return arguments.resume is not None or arguments.config is not None
+
+
+def _named(arguments: Arguments) -> RunConfig:
+    """Read the settings that --resume or --config names."""
+    if arguments.resume is not None:
+        return RunFolder(path=Path(arguments.resume)).read_config()
+    return _read_file(Path(str(arguments.config)))
 
 
 def _stored(arguments: Arguments) -> tuple[RunConfig, RunData]:
     """Return the settings of a stored run; with --resume they may differ only in how the work is done."""
-    if arguments.resume is not None:
-        stored = RunFolder(path=Path(arguments.resume)).read_config()
-    else:
-        stored = _read_file(Path(str(arguments.config)))
-    given = settings_of(arguments)
-    for name in ("steps",):
-        given |= {} if getattr(arguments, name) is None else {name: getattr(arguments, name)}
-    kept = [name for name in ("model", "recipe", "image_size", "epochs", "minutes") if getattr(arguments, name)]
-    if kept:
-        raise ConfigError(
-            f"--{kept[0].replace('_', '-')} cannot change a stored run; leave it out, or start a new run without "
-            f"--{'resume' if arguments.resume else 'config'}."
-        )
+    check_unshaped(arguments, ("model", "channels"), "resume" if arguments.resume else "config")
+    stored, given = _named(arguments), settings_of(arguments)
+    if arguments.steps is not None:
+        given |= {"steps": arguments.steps, "minutes": None}
     if arguments.data is not None:
         given["data.where"] = arguments.data
     settings = with_settings(to_dict(stored), given | execution_of(arguments))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from vitrail.base.errors import ConfigError
 from vitrail.base.trackers import TrackerName
 from vitrail.cli.report import Switch, flag
-from vitrail.runs.config import Device
+from vitrail.runs.config import DataConfig, Device
 from vitrail.train.optimizers import OptimizerName
 
 RULE = "the recipe's, or chosen from the data"
@@ -31,7 +31,7 @@ class RunFlags:
     """Measure the speed, then train as many steps as fit into so many minutes."""
     batch: Count = None
     """Images in an update, over all ranks."""
-    seed: int = 0
+    seed: Annotated[int | None, flag("INT", "0")] = None
     """Everything random follows from it."""
     optimizer: Annotated[OptimizerName | None, flag("adam|sgd|muon", RULE)] = None
     """Adam, SGD with momentum, or Muon for the blocks and Adam for the rest; all with decoupled weight decay."""
@@ -69,29 +69,27 @@ class RunFlags:
         Literal["float32", "bfloat16", "float16"] | None, flag("float32|bfloat16|float16", "float32")
     ] = None
     """Type of the activations."""
-    val_fraction: Annotated[float, flag("FLOAT", "0.1")] = 0.1
+    val_fraction: Annotated[float | None, flag("FLOAT", "0.1")] = None
     """Share that is held out where the data has no split of its own."""
-    fraction: Annotated[float, flag("FLOAT", "1.0")] = 1.0
+    fraction: Annotated[float | None, flag("FLOAT", "1.0")] = None
     """Share of the training images to use."""
-    skip_broken: Annotated[str, flag("NUMBER|PERCENT", "0")] = "0"
+    skip_broken: Annotated[str | None, flag("NUMBER|PERCENT", "0")] = None
     """How many broken images may be skipped, such as 5 or 1%."""
     root: Annotated[str | None, flag("FOLDER", "the manifest's own")] = None
     """Where the paths of a CSV or JSON-lines file start from."""
-    evaluate_every: Annotated[
-        int | None, flag("STEPS", "a tenth of the run, more where held-out images are many; a quarter for finetune")
-    ] = None
+    evaluate_every: Annotated[int | None, flag("STEPS", "a tenth of the run, more with many held-out images")] = None
     """Steps between evaluations."""
     checkpoint_every: Annotated[int | None, flag("STEPS", "a twentieth of the run")] = None
     """Steps between checkpoints."""
-    keep_checkpoints: Annotated[int, flag("INT", "2")] = 2
+    keep_checkpoints: Annotated[int | None, flag("INT", "2")] = None
     """Newest checkpoints that stay."""
     micro_batch: Annotated[str | None, flag("INT|auto", "the whole batch of a rank")] = None
     """Images that go through the model at once; auto finds the most that fit."""
-    workers: int = 0
+    workers: Annotated[int | None, flag("INT", "0")] = None
     """Processes that read and augment images; 0 reads in the training process."""
     threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
     """Threads for computing on the CPU."""
-    device: Device = "auto"
+    device: Annotated[Device | None, flag("auto|cpu|cuda|mps", "auto")] = None
     """Where to compute; auto takes a GPU if there is one."""
     recompute: Switch = False
     """Keep only each block's input in memory and compute the rest again."""
@@ -108,6 +106,9 @@ class RunFlags:
 # Flag -> the setting that it stands for.
 PATHS = {
     "batch": "batch",
+    "seed": "seed",
+    "skip_broken": "data.skip_broken",
+    "root": "data.root",
     "optimizer": "optimizer.name",
     "learning_rate": "schedule.peak",
     "schedule": "schedule.shape",
@@ -124,6 +125,13 @@ PATHS = {
     "evaluate_every": "evaluate_every",
     "checkpoint_every": "execution.checkpoint_every",
 }
+# The same for how the work is done, which a stored run may change.
+EXECUTION = {
+    name: f"execution.{name}"
+    for name in ("device", "threads", "workers", "recompute", "shard", "keep_checkpoints", "track")
+} | {"compile": "execution.compiled"}
+SHAPING = ("recipe", "image_size", "epochs", "minutes", "fraction", "val_fraction")
+"""Flags that shape a run once and for all: they cannot change a stored one."""
 
 
 def settings_of(flags: RunFlags) -> dict[str, Any]:
@@ -137,7 +145,8 @@ def settings_of(flags: RunFlags) -> dict[str, Any]:
         given["loss.class_weights"] = True
     if flags.dropout is not None:
         given["vit.dropout"] = flags.dropout
-    given |= {"seed": flags.seed} if flags.seed else {}
+    if flags.balanced:
+        given["data.balanced"] = True
     for assignment in flags.set:
         path, equals, value = assignment.partition("=")
         if not equals:
@@ -147,20 +156,44 @@ def settings_of(flags: RunFlags) -> dict[str, Any]:
 
 
 def execution_of(flags: RunFlags) -> dict[str, Any]:
-    """Return how the work is to be done, by path."""
+    """Return what was said of how the work is to be done, by path; a micro-batch that is to be found is not said."""
     micro = flags.micro_batch
     if micro not in (None, "auto") and not (micro.isdigit() and int(micro)):
         raise ConfigError(f"--micro-batch is given {micro!r}, but takes a number of images, or auto.")
-    return {
-        "execution.device": flags.device,
-        "execution.micro_batch": int(micro) if micro not in (None, "auto") else None,
-        "execution.workers": flags.workers,
-        "execution.recompute": flags.recompute,
-        "execution.compiled": flags.compile,
-        "execution.shard": flags.shard,
-        "execution.keep_checkpoints": flags.keep_checkpoints,
-        "execution.track": list(flags.track),
-    }
+    given = {path: getattr(flags, name) for name, path in EXECUTION.items()}
+    given["execution.micro_batch"] = int(micro) if micro not in (None, "auto") else None
+    return {path: value for path, value in given.items() if _is_said(value)}
+
+
+def data_of(flags: RunFlags, where: str) -> DataConfig:
+    """Return which data a new run takes, and check that it has one length."""
+    if sum(given is not None for given in (flags.steps, flags.epochs, flags.minutes)) > 1:
+        raise ConfigError("a run has one length: give --steps, --epochs or --minutes.")
+    said = {name: getattr(flags, name) for name in ("root", "val_fraction", "fraction", "skip_broken")}
+    return DataConfig(
+        where=where, balanced=flags.balanced, **{name: value for name, value in said.items() if value is not None}
+    )
+
+
+def check_unshaped(flags: RunFlags, more: tuple[str, ...], way: str) -> None:
+    """Refuse flags that a stored run has no use for any more."""
+    given = [name for name in (*SHAPING, *more) if _is_said(getattr(flags, name))]
+    given += ["micro_batch auto"] if flags.micro_batch == "auto" else []
+    if given:
+        raise ConfigError(
+            f"{', '.join(_typed(name) for name in given)} cannot change a stored run; leave "
+            f"{'it' if len(given) == 1 else 'them'} out, or start a new run without --{way}."
+        )
+
+
+def _is_said(value: Any) -> bool:
+    """Tell a flag that was given from one that was not; 0 is something to say."""
+    return value is not None and value is not False and value != ()
+
+
+def _typed(name: str) -> str:
+    """Return a flag as people type it."""
+    return {"data": "DATA", "source": "--from"}.get(name, f"--{name.replace('_', '-')}")
 
 
 def _value(text: str) -> Any:

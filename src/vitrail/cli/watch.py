@@ -102,7 +102,10 @@ def print_choices(config: RunConfig, data: RunData, folder: RunFolder) -> None:
     }
     for name, value in lines.items():
         _line(f"{name:13}{value}")
-    for note in data.notes:
+    notes = list(data.notes)
+    if config.patience is not None and data.held is not None and data.held.split == "test":
+        notes.append("the best weights are chosen on the test images, so their accuracy will be a little too high.")
+    for note in notes:
         _line(f"vitrail: {note}")
 
 

@@ -5,7 +5,7 @@ The authors said later that JFT-300M and ImageNet-21k use sigmoid cross-entropy.
 a global norm of 1. Gradients, optimiser and schedule are the paper's; the data is whatever DATA holds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vitrail.base.settings import to_dict
@@ -63,10 +63,9 @@ class PretrainingRecipe:
         """Return the settings of the run on such data."""
         row, many = self.row, self.row.data != "imagenet1k"
         given: dict[str, Any] = {"image_size": 224, "num_classes": facts.classes, "channels": facts.channels}
-        config = configure(self.model, **given)
+        config = configure(self.model, **given, head_bias=HEAD_BIAS if many else 0.0)
         if isinstance(config, ViTConfig):
-            head = {"representation_size": config.dim, "dropout": row.dropout}
-            config = configure(self.model, **given, **head, head_bias=HEAD_BIAS if many else 0.0)
+            config = replace(config, representation_size=config.dim, dropout=row.dropout)
         kind = "vit" if isinstance(config, ViTConfig) else "resnet"
         return {
             kind: to_dict(config),

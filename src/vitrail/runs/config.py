@@ -69,10 +69,15 @@ class StartConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How the work is done; nothing here changes what is computed but for rounding, and resuming may change it."""
+    """How the work is done, which resuming may change.
+
+    What is computed stays the same but for rounding; with dropout or dropped patches, another micro-batch drops others.
+    """
 
     device: Device = "auto"
     """Where to compute; auto takes the GPU if there is one."""
+    threads: int | None = None
+    """Threads for computing on a CPU; None is torch's own choice."""
     micro_batch: int | None = None
     """Images of one rank that go through the model at once; None for all of them."""
     workers: int = 0
@@ -94,7 +99,13 @@ class Execution:
         """Refuse what cannot be done."""
         if self.device not in get_args(Device):
             raise ConfigError(f"device is {self.device!r}, but must be one of {', '.join(get_args(Device))}.")
-        for name, least in (("checkpoint_every", 1), ("keep_checkpoints", 1), ("workers", 0), ("micro_batch", 1)):
+        for name, least in (
+            ("checkpoint_every", 1),
+            ("keep_checkpoints", 1),
+            ("workers", 0),
+            ("micro_batch", 1),
+            ("threads", 1),
+        ):
             if getattr(self, name) is not None and getattr(self, name) < least:
                 raise ConfigError(f"{name} is {getattr(self, name)}, but must be at least {least}.")
 
@@ -127,6 +138,8 @@ class RunConfig:
     schedule: Schedule = field(default_factory=Schedule)
     steps: int
     """Updates of the weights."""
+    minutes: float | None = None
+    """The time that the steps were chosen for, if they were."""
     batch: int
     """Images in an update, over all ranks."""
     averaging: float | None = None
@@ -217,7 +230,12 @@ def identity(config: RunConfig) -> dict[str, Any]:
 
 def differences(ours: RunConfig, theirs: RunConfig) -> list[str]:
     """Tell, setting by setting, in what two runs differ."""
-    one, other = flatten(identity(ours)), flatten(identity(theirs))
+    return told_apart(identity(ours), identity(theirs))
+
+
+def told_apart(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
+    """Tell in what nested settings differ."""
+    one, other = flatten(ours), flatten(theirs)
     return [
         f"{name} is {json.dumps(one.get(name))} here and {json.dumps(other.get(name))} there"
         for name in sorted(one.keys() | other.keys())

@@ -19,7 +19,7 @@ from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.runs.conduct import Watching, conduct
-from vitrail.runs.config import RunConfig, flatten
+from vitrail.runs.config import RunConfig, identity, told_apart
 from vitrail.runs.data import RunData, open_run_data
 from vitrail.runs.folder import RunFolder, write_json
 from vitrail.runs.train import Run
@@ -165,17 +165,8 @@ def read_plan(folder: RunFolder) -> FinetunePlan:
 
 def plan_differences(ours: FinetunePlan, theirs: FinetunePlan) -> list[str]:
     """Tell, setting by setting, in what two plans differ; how the work is done may differ."""
-    one, other = (_deciding(plan) for plan in (ours, theirs))
-    return [
-        f"{name.removeprefix('base.')} is {json.dumps(one.get(name))} here and {json.dumps(other.get(name))} there"
-        for name in sorted(one.keys() | other.keys())
-        if one.get(name) != other.get(name)
-    ]
-
-
-def _deciding(plan: FinetunePlan) -> dict[str, Any]:
-    """Return the settings that decide the result, by path."""
-    return {name: value for name, value in flatten(to_dict(plan)).items() if ".execution." not in name}
+    one, other = ({**identity(plan.base), "rates": list(plan.rates), "runs": plan.runs} for plan in (ours, theirs))
+    return told_apart(one, other)
 
 
 def _at_rate(config: RunConfig, rate: float) -> RunConfig:

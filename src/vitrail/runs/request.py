@@ -1,13 +1,14 @@
 """What somebody asked for, made into a complete run: a recipe or the rule, and the settings that were given by hand."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vitrail.base.settings import to_dict
 from vitrail.model.build import configure
 from vitrail.model.config import ViTConfig
 from vitrail.model.patches import Size
+from vitrail.model.resnet import ResNetConfig
 from vitrail.runs.choose import Facts, choose
 from vitrail.runs.config import DataConfig, RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, usual_side
@@ -97,6 +98,15 @@ def _with_length(settings: dict[str, Any], steps: int) -> dict[str, Any]:
     return settings | {"steps": steps, "schedule": schedule}
 
 
+def _with_head(config: ViTConfig | ResNetConfig, recipe: dict[str, Any]) -> ViTConfig | ResNetConfig:
+    """Give another model what a recipe says of heads and dropout; a representation layer is as wide as its model."""
+    names = ("head_bias", "dropout", "attention_dropout", "stochastic_depth")
+    kept = {name: recipe[name] for name in names if name in recipe and hasattr(config, name)}
+    if isinstance(config, ViTConfig) and recipe.get("representation_size"):
+        kept["representation_size"] = config.dim
+    return replace(config, **kept)
+
+
 def _with_model(settings: dict[str, Any], request: Request, facts: Facts) -> dict[str, Any]:
     """Put the asked model and image size in place of the recipe's."""
     own = settings["preprocessing"]["image_size"]
@@ -106,6 +116,7 @@ def _with_model(settings: dict[str, Any], request: Request, facts: Facts) -> dic
     if request.model is not None:
         config = configure(request.model, image_size=size, num_classes=facts.classes, channels=facts.channels)
         kind, other = ("vit", "resnet") if isinstance(config, ViTConfig) else ("resnet", "vit")
+        config = _with_head(config, settings.get("vit") or settings["resnet"])
         kept = {"drop_patches": 0.0} if kind == "resnet" else {}
         return changed | {kind: to_dict(config), other: None} | kept
     kind = "vit" if settings.get("vit") else "resnet"

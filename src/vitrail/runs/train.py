@@ -35,7 +35,7 @@ from vitrail.train.keeper import Keeper
 from vitrail.train.loop import Loop, LoopConfig, Watch
 from vitrail.train.objective import Classification
 from vitrail.train.optimizers import freeze, make_optimizer
-from vitrail.train.parallel import parallelise, shard
+from vitrail.train.parallel import in_company, parallelise, shard
 from vitrail.train.signals import StopSignal
 from vitrail.train.state import TrainState, whole
 from vitrail.train.step import StepConfig
@@ -181,16 +181,21 @@ class Run:
         held = self.data.held
         if held is None:
             return None
+        batch = max(self.config.batch // self.ranks.world, 1)
         batches = evaluation_batches(
             held,
             self.config.preprocessing,
-            batch=max(self.config.batch // self.ranks.world, 1),
+            batch=batch,
             rank=self.ranks.rank,
             world=self.ranks.world,
             workers=self.config.execution.workers,
             skip_broken=self.allowance,
         )
         batches = noted(batches, held, self.skipped_file)
+        if self.config.execution.shard:
+            forwards = -(-len(held) // (self.ranks.world * batch))
+            size = (1, self.config.model.channels, *self.config.preprocessing.image_size)
+            batches = in_company(batches, model, forwards, torch.zeros(size, device=self.ranks.device))
         return answer(model, batches, held.targets, self.config.preprocessing, self.ranks)
 
     def scores(self, model: nn.Module) -> dict[str, float]:

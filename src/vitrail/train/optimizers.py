@@ -102,7 +102,7 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig, peak: float) -> Op
 
 
 def parameter_groups(model: nn.Module, config: OptimizerConfig) -> list[dict[str, Any]]:
-    """Put every parameter that learns into the group of its decay and rate; names stand beside them."""
+    """Put every parameter that learns into the group of its decay and rate."""
     last = max((depth_of(name, model) for name, _ in model.named_parameters()), default=0)
     groups: dict[tuple[float, float, bool], dict[str, Any]] = {}
     for name, parameter in model.named_parameters():
@@ -114,9 +114,8 @@ def parameter_groups(model: nn.Module, config: OptimizerConfig) -> list[dict[str
         settings = {"weight_decay": decay, "rate_factor": factor, "orthogonal": orthogonal, "momentum": MUON_MOMENTUM}
         if config.name != "muon":
             del settings["orthogonal"], settings["momentum"]
-        group = groups.setdefault((decay, factor, orthogonal), {"params": [], "names": []} | settings)
+        group = groups.setdefault((decay, factor, orthogonal), {"params": []} | settings)
         group["params"].append(parameter)
-        group["names"].append(name)
     return list(groups.values())
 
 

@@ -62,37 +62,44 @@ class TrainState:
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
         """Take over a stored state, or say everything in which it differs."""
-        own = dict(self.model.state_dict())
-        needed = {f"model.{name}" for name in own}
-        needed |= {f"average.{name}" for name in self.average.shadow} if self.average else set()
-        found = {name for name in tensors if not name.startswith("optimizer.")}
-        wrong = [
-            f"{name} of {tuple(tensors[f'model.{name}'].shape)} for {tuple(tensor.shape)}"
-            for name, tensor in own.items()
-            if f"model.{name}" in found and tensors[f"model.{name}"].shape != tensor.shape
-        ]
-        if needed != found or wrong:
-            differences = [f"{name} is missing" for name in sorted(needed - found)]
-            differences += [f"{name} is too many" for name in sorted(found - needed)] + wrong
-            raise CheckpointError(f"the checkpoint is of another model: {'; '.join(differences)}.")
+        own = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        if self.average is not None:
+            own |= {f"average.{name}": tensor for name, tensor in self.average.shadow.items()}
+        _check_fits(own, tensors)
         for name, tensor in own.items():
-            put(tensor, tensors[f"model.{name}"])
-        for name, tensor in self.average.shadow.items() if self.average else ():
-            put(tensor, tensors[f"average.{name}"])
+            put(tensor, tensors[name])
         self.optimizer.state.clear()
         for name, parameter in self.model.named_parameters():
             prefix = f"optimizer.{name}:"
             slots = {key.removeprefix(prefix): tensors[key] for key in tensors if key.startswith(prefix)}
             if slots:
                 self.optimizer.state[parameter] = {
-                    slot: laid_out(tensor, parameter) if tensor.shape == parameter.shape else tensor.clone()
-                    for slot, tensor in slots.items()
+                    slot: self._slot(tensor, parameter) for slot, tensor in slots.items()
                 }
         self.progress = Progress(**progress)
+
+    def _slot(self, tensor: Tensor, parameter: Tensor) -> Tensor:
+        """Lay out what an optimiser remembers; counts of steps stay on the CPU unless a fused kernel reads them."""
+        if tensor.shape == parameter.shape and tensor.ndim:
+            return laid_out(tensor, parameter)
+        return tensor.to(parameter.device if self.optimizer.defaults.get("fused") else "cpu", copy=True)
 
     def finite(self) -> bool:
         """Tell whether every weight is a number."""
         return all(bool(whole(weight).isfinite().all()) for weight in self.model.parameters())
+
+
+def _check_fits(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+    found = {name for name in tensors if not name.startswith("optimizer.")}
+    differences = [f"{name} is missing" for name in sorted(own.keys() - found)]
+    differences += [f"{name} is too many" for name in sorted(found - own.keys())]
+    differences += [
+        f"{name} of {tuple(tensors[name].shape)} for {tuple(tensor.shape)}"
+        for name, tensor in own.items()
+        if name in found and tensors[name].shape != tensor.shape
+    ]
+    if differences:
+        raise CheckpointError(f"the checkpoint is of another model: {'; '.join(differences)}.")
 
 
 def whole(tensor: Tensor) -> Tensor:

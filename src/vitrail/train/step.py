@@ -115,6 +115,7 @@ def split(batch: Batch, size: int) -> Iterator[Batch]:
 
 def _gradients_shared(parallel: nn.Module, *, last: bool) -> AbstractContextManager[None]:
     """Let ranks add their gradients only with the last micro-batch."""
+    parallel = getattr(parallel, "_orig_mod", parallel)  # what torch.compile has wrapped
     if isinstance(parallel, FSDPModule):
         parallel.set_requires_gradient_sync(last)
     elif isinstance(parallel, DistributedDataParallel) and not last:
