@@ -8,22 +8,19 @@ import pytest
 from scipy.stats import binomtest
 
 from tests.analysis.pages import pairs, part, read, settings, tables, words
-from tests.analysis.stories import CLOTHES, story_of
+from tests.analysis.stories import CLOTHES, confusion_of, evaluation_of, story_of
 from vitrail.analysis import facts
-from vitrail.analysis.story import DataStory, EvaluationStory, RunStory
-from vitrail.base.scores import scores
+from vitrail.analysis.story import DataStory, RunStory
 
 
 def _tiles(story: RunStory) -> dict[str, str]:
-    counted = None if story.evaluation is None else scores(story.evaluation.confusion)
-    page = read(facts.key_figures(story, counted))
+    page = read(facts.key_figures(story))
     return dict(zip(map(words, page.iter("dt")), map(words, page.iter("dd")), strict=True))
 
 
 def test_the_accuracy_is_the_diagonal_with_wilsons_interval() -> None:
     story = story_of()
-    assert story.evaluation is not None
-    confusion = story.evaluation.confusion
+    confusion = confusion_of(10, 100)
     right, total = int(confusion.trace()), int(confusion.sum())
     low, high = binomtest(right, total).proportion_ci(method="wilson")
     found = _tiles(story)
@@ -45,16 +42,8 @@ def test_of_five_classes_the_top_5_are_not_told() -> None:
     assert "test top-5 accuracy" not in _tiles(story)
 
 
-def test_before_the_final_evaluation_the_last_and_the_best_accuracy_are_told() -> None:
-    rows = [{"step": step, "val_accuracy": share} for step, share in ((10, 0.5), (20, 0.75), (30, 0.625))]
-    (told,) = (value for name, value in _tiles(story_of(evaluation=None, metrics=rows)).items() if "accuracy" in name)
-    assert told.startswith("62.50%")
-    assert "at step 30" in told
-    assert "best 75.00%" in told
-
-
 def test_without_anything_to_tell_there_are_no_figures() -> None:
-    assert facts.key_figures(story_of(evaluation=None, metrics=[], cost={}), None) == ""
+    assert facts.key_figures(story_of(evaluation=None, metrics=[], cost={})) == ""
 
 
 def test_the_images_of_every_class_and_split_are_counted() -> None:
@@ -118,5 +107,5 @@ def test_one_image_size_may_be_unknown() -> None:
 
 
 def test_an_evaluation_without_images_has_no_accuracy() -> None:
-    empty = EvaluationStory(split="test", labels=CLOTHES, confusion=story_of().evaluation.confusion * 0)  # type: ignore[union-attr]
+    empty = evaluation_of(CLOTHES, confusion_of(10, 100) * 0)
     assert not [name for name in _tiles(story_of(evaluation=empty, metrics=[])) if "accuracy" in name]
