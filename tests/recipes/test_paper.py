@@ -70,8 +70,45 @@ def test_tables_2_and_4_are_there() -> None:
         ("L/16", "jft300m"): 680,
         ("L/16", "imagenet21k"): 230,
     }
-    assert set(paper.FINETUNING_STEPS.values()) == {20_000, 10_000, 500, 2_500}
+    assert paper.FINETUNING_STEPS == {
+        "finetune-imagenet": 20_000,
+        "finetune-cifar10": 10_000,
+        "finetune-cifar100": 10_000,
+        "finetune-pets": 500,
+        "finetune-flowers": 500,
+        "finetune-vtab": 2_500,
+    }
+    classes = {row.name.removeprefix("finetune-"): row.num_classes for row in paper.TABLE_4}
+    del classes["vtab"]  # its tasks have different classes
+    assert classes == {"imagenet": 1000, "cifar10": 10, "cifar100": 100, "pets": 37, "flowers": 102}
     assert (paper.PRETRAINING_BATCH, paper.FINETUNING_BATCH, paper.FINETUNING_SIZE) == (4096, 512, 384)
+
+
+def test_the_data_sets_have_the_published_sizes() -> None:
+    found = {name: (data.images, data.num_classes) for name, data in paper.DATASETS.items()}
+    assert found["imagenet1k"] == (1_281_167, 1000)
+    assert found["imagenet21k"] == (14_197_122, 21_843)
+    assert (found["jft300m"][0], round(found["jft300m"][1], -3)) == (303_000_000, 18_000)
+
+
+# ImageNet top-1 of Table 6 after pre-training on JFT-300M, and what the authors released of the other data sets.
+PUBLISHED = {
+    "jft300m": "B/32:7 80.73 B/16:7 84.15 L/32:7 84.37 L/16:7 86.30 L/16:14 87.12 H/14:14 88.08 R50x1:7 77.54 "
+    "R50x2:7 82.12 R101x1:7 80.67 R152x1:7 81.88 R152x2:7 84.97 R50+B/32:7 84.90 R50+B/16:7 85.58 R50+L/32:7 85.68 "
+    "R50+L/16:7 86.60 R50+L/16:14 87.12",
+    "imagenet21k": "B/16:90 47.88 B/32:90 44.04 L/16:90 49.90 L/32:90 45.42",
+    "imagenet1k": "B/32:300 69.19 B/16:300 74.79 L/32:300 66.90 L/16:300 72.59",
+}
+
+
+def test_what_was_published_of_pretraining_is_there() -> None:
+    typed = {}
+    for data, line in PUBLISHED.items():
+        words = line.split()
+        for run, accuracy in zip(words[::2], words[1::2], strict=True):
+            model, _, epochs = run.partition(":")
+            typed[model, data, int(epochs)] = accuracy
+    assert {run: told.partition("%")[0] for run, told in paper.SCRATCH_RESULTS.items()} == typed
 
 
 def test_every_model_of_the_tables_can_be_made() -> None:

@@ -4,12 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.train.making import CLASSES, made_dataset, made_loop
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
+from vitrail.base.settings import from_dict
+from vitrail.model.build import build
+from vitrail.model.config import ViTConfig
 from vitrail.recipes.names import find_recipe, recipe_names
-from vitrail.recipes.paper import TABLE_3
 from vitrail.recipes.pretraining import PRETRAINING
 from vitrail.runs.choose import Facts
 from vitrail.runs.config import DataConfig
@@ -21,29 +24,89 @@ from vitrail.runs.train import Run
 IMAGENET = Facts(images=1_281_167, classes=1000, channels=3, side=375)
 
 
+# Table 3 typed run by run: epochs, base learning rate, decay, weight decay, dropout.
+TABLE_3 = """
+jft300m-B/16           7 8e-4 linear 0.1  0
+jft300m-B/32           7 8e-4 linear 0.1  0
+jft300m-L/32           7 6e-4 linear 0.1  0
+jft300m-L/16-7ep       7 4e-4 linear 0.1  0
+jft300m-L/16-14ep     14 4e-4 linear 0.1  0
+jft300m-H/14          14 3e-4 linear 0.1  0
+jft300m-R50x1          7 1e-3 linear 0.1  0
+jft300m-R50x2          7 1e-3 linear 0.1  0
+jft300m-R101x1         7 8e-4 linear 0.1  0
+jft300m-R152x1         7 6e-4 linear 0.1  0
+jft300m-R152x2         7 6e-4 linear 0.1  0
+jft300m-R50+B/16       7 8e-4 linear 0.1  0
+jft300m-R50+B/32       7 8e-4 linear 0.1  0
+jft300m-R50+L/32       7 2e-4 linear 0.1  0
+jft300m-R50+L/16-7ep   7 4e-4 linear 0.1  0
+jft300m-R50+L/16-14ep 14 4e-4 linear 0.1  0
+imagenet21k-B/16      90 1e-3 linear 0.03 0.1
+imagenet21k-B/32      90 1e-3 linear 0.03 0.1
+imagenet21k-L/16-30ep 30 1e-3 linear 0.03 0.1
+imagenet21k-L/16-90ep 90 1e-3 linear 0.03 0.1
+imagenet21k-L/32-30ep 30 1e-3 linear 0.03 0.1
+imagenet21k-L/32-90ep 90 1e-3 linear 0.03 0.1
+imagenet1k-B/16      300 3e-3 cosine 0.3  0.1
+imagenet1k-B/32      300 3e-3 cosine 0.3  0.1
+imagenet1k-L/16      300 3e-3 cosine 0.3  0.1
+imagenet1k-L/32      300 3e-3 cosine 0.3  0.1
+imagenet1k-H/14      300 3e-3 cosine 0.3  0.1
+"""
+ROWS = {line.split()[0]: line.split()[1:] for line in TABLE_3.strip().splitlines()}
+TABLE_1 = {"B": (12, 768, 3072, 12), "L": (24, 1024, 4096, 16), "H": (32, 1280, 5120, 16)}
+
+
 def test_there_is_a_recipe_for_each_model_and_length_of_table_3() -> None:
-    assert len(PRETRAINING) == sum(len(row.models) * len(row.epochs) for row in TABLE_3) == 27
+    assert list(PRETRAINING) == list(ROWS)
 
 
-@pytest.mark.parametrize("name", PRETRAINING)
+@pytest.mark.parametrize("name", ROWS)
 def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
-    recipe = PRETRAINING[name]
-    settings = recipe(IMAGENET)
+    epochs, rate, decay, weight_decay, dropout = ROWS[name]
+    data = name.partition("-")[0]
+    settings = PRETRAINING[name](IMAGENET)
     assert settings["batch"] == 4096
-    assert settings["steps"] == round(1_281_167 * recipe.epochs / 4096)
-    assert settings["schedule"]["peak"] == recipe.row.learning_rate
-    assert settings["schedule"]["shape"] == recipe.row.decay
-    assert settings["schedule"]["warmup_steps"] == 10_000
-    assert settings["optimizer"]["weight_decay"] == recipe.row.weight_decay
-    assert (settings["optimizer"]["beta1"], settings["optimizer"]["beta2"]) == (0.9, 0.999)
-    assert settings["optimizer"]["clip_norm"] == (None if recipe.row.data == "jft300m" else 1.0)
-    assert settings["loss"]["name"] == ("softmax" if recipe.row.data == "imagenet1k" else "sigmoid")
-    assert settings["augmentation"]["area"] == [0.05, 1.0]
+    assert settings["steps"] == round(1_281_167 * int(epochs) / 4096)
+    end = 1e-5 if decay == "linear" else 0.0
+    assert settings["schedule"] == {
+        "shape": decay,
+        "peak": float(rate),
+        "end": end,
+        "warmup_steps": 10_000,
+        "cooldown_steps": 0,
+    }
+    optimizer = settings["optimizer"]
+    assert (optimizer["name"], optimizer["beta1"], optimizer["beta2"]) == ("adam", 0.9, 0.999)
+    assert (optimizer["weight_decay"], optimizer["layer_decay"]) == (float(weight_decay), 1.0)
+    assert optimizer["clip_norm"] == (None if data == "jft300m" else 1.0)
+    assert settings["loss"]["name"] == ("softmax" if data == "imagenet1k" else "sigmoid")
+    assert settings["loss"]["label_smoothing"] == 0
+    augmentation = settings["augmentation"]
+    assert (augmentation["crop"], augmentation["area"], augmentation["flip"]) == ("inception", [0.05, 1.0], 0.5)
+    assert (augmentation["mixup"], augmentation["cutmix"]) == (0, 0)
+    assert settings["preprocessing"]["image_size"] == [224, 224]
+    assert (settings["preprocessing"]["mean"], settings["preprocessing"]["std"]) == ([0.5] * 3, [0.5] * 3)
     kind = "vit" if "vit" in settings else "resnet"
-    assert settings[kind]["head_bias"] == (0.0 if recipe.row.data == "imagenet1k" else -10.0)
+    assert settings[kind]["head_bias"] == (0.0 if data == "imagenet1k" else -10.0)
     if "vit" in settings:
-        assert settings["vit"]["dropout"] == recipe.row.dropout
-        assert settings["vit"]["representation_size"] == settings["vit"]["dim"]
+        vit = settings["vit"]
+        letter = name.removeprefix(f"{data}-").removeprefix("R50+")[0]
+        assert (vit["depth"], vit["dim"], vit["mlp_dim"], vit["num_heads"]) == TABLE_1[letter]
+        assert (vit["image_size"], vit["num_classes"], vit["pool"]) == ([224, 224], 1000, "class-token")
+        assert (vit["dropout"], vit["attention_dropout"]) == (float(dropout), 0)
+        assert vit["representation_size"] == vit["dim"]
+
+
+@pytest.mark.parametrize(
+    ("name", "bias"), [("jft300m-B/16", -10.0), ("imagenet21k-L/16-90ep", -10.0), ("imagenet1k-B/16", 0.0)]
+)
+def test_a_model_of_a_recipe_with_sigmoid_loss_begins_by_saying_no_to_every_class(name: str, bias: float) -> None:
+    model = build(from_dict(ViTConfig, find_recipe(f"{name}-smoke")(IMAGENET)["vit"]), seed=0)
+    with torch.no_grad():
+        logits = model.eval()(torch.randn(2, 3, 32, 32))
+    assert torch.equal(logits, torch.full((2, 1000), bias))
 
 
 def test_another_model_keeps_the_heads_and_the_dropout_of_a_recipe() -> None:
@@ -58,10 +121,9 @@ def test_another_model_keeps_the_heads_and_the_dropout_of_a_recipe() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PRETRAINING if PRETRAINING[name].published_exaflops])
-def test_the_cost_of_a_vision_transformer_is_table_6s(name: str) -> None:
+def test_the_cost_is_table_6s(name: str) -> None:
     recipe = PRETRAINING[name]
-    if recipe.model[0] != "R":
-        assert recipe.exaflops == pytest.approx(recipe.published_exaflops, rel=0.025)
+    assert recipe.exaflops == pytest.approx(recipe.published_exaflops, rel=0.055 if "R" in recipe.model else 0.025)
 
 
 KINDS = ("imagenet1k-B/16", "imagenet21k-L/16-90ep", "jft300m-H/14", "jft300m-R50x1", "jft300m-R50+B/16")

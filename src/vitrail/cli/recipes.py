@@ -12,7 +12,7 @@ import tyro
 
 from vitrail.cli.report import Switch, flag, print_json, print_table
 from vitrail.recipes.finetuning import FINETUNING, FinetuningRecipe
-from vitrail.recipes.names import SMALL_DATA, find_recipe, recipe_names
+from vitrail.recipes.names import SMALL_DATA, SMOKE, find_recipe, recipe_names
 from vitrail.recipes.paper import DATASETS
 from vitrail.recipes.pretraining import PRETRAINING
 
@@ -30,9 +30,9 @@ class Arguments:
 def run(arguments: Arguments) -> None:
     """Print one line for each recipe, and the command that runs it."""
     for name in arguments.names:
-        if name not in FINETUNING:
+        if name.removesuffix(SMOKE) not in FINETUNING:
             find_recipe(name)
-    shown = [name for name in recipe_names() if not arguments.names or name in arguments.names]
+    shown = dict.fromkeys(arguments.names or recipe_names())
     rows = [_describe(name) for name in shown]
     if arguments.json:
         print_json(rows)
@@ -63,6 +63,8 @@ def _describe(name: str) -> dict[str, object]:
             "paper_result": None,
             "about": "chosen from the data: what `vitrail train` does without --recipe",
         }
+    if name.endswith(SMOKE):
+        return _describe_smoke(name)
     if name in FINETUNING:
         return _describe_finetuning(FINETUNING[name])
     recipe = PRETRAINING[name]
@@ -87,3 +89,10 @@ def _describe_finetuning(recipe: FinetuningRecipe) -> dict[str, object]:
         "paper_result": recipe.published,
         "about": recipe.about,
     }
+
+
+def _describe_smoke(name: str) -> dict[str, object]:
+    base = name.removesuffix(SMOKE)
+    verb = "finetune DATA --from MODEL" if base in FINETUNING else "train DATA"
+    told = {"name": name, "command": f"vitrail {verb} --recipe {name}", "about": f"the small twin of {base}"}
+    return dict.fromkeys(_describe(base)) | told

@@ -11,11 +11,12 @@ Shape = Literal["linear", "cosine", "constant"]
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Warm up from 0, follow a shape, cool down to `end` if asked.
+    """Warm up to the peak, follow a shape, cool down towards `end` if asked.
 
-    With w steps of warm-up and T steps in all, progress p = clip((t - w) / (T - w), 0, 1), and the rate is
-    min(1, t / w) times: end + (peak - end)(1 - p) for `linear`, peak * (1 + cos(pi p)) / 2 for `cosine`, but never
-    below `end`, peak for `constant`.
+    With w steps of warm-up and T steps in all, update t, from 0, has progress p = clip((t - w) / (T - w), 0, 1), and
+    its rate is min(1, (t + 1) / w) times: end + (peak - end)(1 - p) for `linear`, peak * (1 + cos(pi p)) / 2 for
+    `cosine`, but never below `end`, peak for `constant`. The reference release warms up by t / w, so that its first
+    update moves nothing; here each update of the warm-up has the rate of the one after it there.
     """
 
     shape: Shape = "cosine"
@@ -23,11 +24,12 @@ class Schedule:
     peak: float = 1e-3
     """The highest rate."""
     end: float = 0.0
-    """The rate at the last step, for `linear` and for the cool-down; the least rate for `cosine`."""
+    """What the rate falls towards for `linear` and in the cool-down: the update after the last would have it; for
+    `cosine`, the least rate."""
     warmup_steps: int = 0
-    """Steps in which the rate rises from 0 to the peak."""
+    """Steps in which the rate rises: the first has this part of the peak, the last all of it."""
     cooldown_steps: int = 0
-    """Last steps in which the rate falls linearly from where the shape has it to `end`."""
+    """Last steps in which the rate falls linearly from where the shape has it towards `end`."""
 
     def __post_init__(self) -> None:
         """Refuse what is no schedule."""
