@@ -71,6 +71,30 @@ def test_the_held_out_images_are_looked_at_once(data: Path, model: Path, tmp_pat
         assert json.loads((run / "config.json").read_text())["execution"]["micro_batch"] == 6
 
 
+def test_a_rate_that_diverges_is_out(
+    data: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = _words(data, model, "--rates", "0.01", "1e38", "--out", str(tmp_path / "run"), "--set")
+    words += ["optimizer.clip_norm=null"]
+    assert main([*words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [row["rate"] for row in result["sweep"]] == [0.01]
+    assert (result["rate"], result["diverged"]) == (0.01, [1e38])
+    assert main(words) == 0
+    assert "diverged" in capsys.readouterr().out
+
+
+def test_the_images_of_a_sweep_follow_from_settings_by_hand(data: Path, model: Path, tmp_path: Path) -> None:
+    arrays = np.load(data)
+    np.savez(tmp_path / "pile.npz", images=arrays["x_train"], labels=arrays["y_train"])
+    words = _words(tmp_path / "pile.npz", model, "--rates", "0.01", "0.1", "--out", str(tmp_path / "run"))
+    assert main([*words, "--set", "data.split_seed=7", "data.val_fraction=0.3"]) == 0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())["data"]
+    assert (config["split_seed"], config["val_fraction"], config["images"]) == (7, 0.3, 21)
+    tried = json.loads((tmp_path / "run" / "sweep" / "rate-0.01" / "config.json").read_text())["data"]
+    assert tried["images"] + 3 <= 21
+
+
 def test_quick_and_frozen_train_the_head_alone_at_one_rate(data: Path, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert main(_words(data, model, "--quick", "--frozen", "--out", str(out))) == 0
@@ -108,6 +132,9 @@ def test_minutes_are_for_everything_together(data: Path, model: Path, tmp_path: 
         (["--patience", "2"], "looks at the held-out ones once"),
         (["--set", "evaluate_every=1"], "looks at the held-out ones once"),
         (["--threads", "0"], "--threads is 0, but must be at least 1"),
+        (["--set", "schedule.peak=0.5"], "give --rates, or one --learning-rate"),
+        (["--freeze", "a*"], "no parameter is called 'a*'"),
+        (["--batch", "29"], "a batch of 29 is more than the"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

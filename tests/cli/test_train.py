@@ -113,6 +113,35 @@ def test_a_stored_config_can_have_another_seed_but_not_other_images(
     assert json.loads((tmp_path / "other" / "config.json").read_text())["seed"] == 0
 
 
+def test_settings_of_the_data_by_hand_choose_the_data(data: Path, tmp_path: Path) -> None:
+    words = ["train", str(data), *QUICK, "--batch", "4", "--out"]
+    assert main([*words, str(tmp_path / "flag"), "--fraction", "0.5", "--seed", "3"]) == 0
+    assert main([*words, str(tmp_path / "set"), "--set", "data.fraction=0.5", "seed=3"]) == 0
+    one, other = (tmp_path / name for name in ("flag", "set"))
+    assert json.loads((one / "config.json").read_text())["data"]["images"] == 15
+    assert (one / "config.json").read_bytes() == (other / "config.json").read_bytes()
+    assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
+
+
+def test_images_without_a_class_are_left_out_of_what_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["path,label,split"]
+    for split, labelled in (("train", 12), ("val", 2), ("test", 0)):
+        for number in range(12 if split == "train" else 4):
+            name = f"{split}{number}.png"
+            Image.fromarray(rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)).save(tmp_path / name)
+            lines.append(f"{name},{'ab'[number % 2] if number < labelled else ''},{split}")
+    (tmp_path / "list.csv").write_text("\n".join(lines) + "\n")
+    words = ["train", str(tmp_path / "list.csv"), "--steps", "2", "--batch", "4", "--threads", "1", "--json"]
+    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    captured = capsys.readouterr()
+    assert "2 images of val have no class and are left out" in captured.err
+    result = json.loads(captured.out)
+    assert (result["split"], result["images"]) == ("val", 2)
+
+
 def test_another_time_is_another_run(finished: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", str(data), "--minutes", "5", "--batch", "6", "--threads", "1", "--device", "cpu"]
     assert "minutes is 5.0 here and null there" in _said([*words, "--out", str(finished)], capsys)

@@ -5,12 +5,16 @@ import pytest
 
 from tests.data.making import tree
 from tests.train.making import CLASSES, made_dataset
+from vitrail.runs.config import DataConfig
+from vitrail.runs.data import names_digest, open_run_data
 from vitrail.runs.evaluation import open_evaluation_data, told_images, trained_on
 
 
 def _learned(where: object, *, fraction: float = 0.25, seed: int = 7) -> dict[str, object]:
-    """The provenance of a model, as a run writes it."""
-    return {"config": {"seed": seed, "data": {"where": str(where), "val_fraction": fraction}}}
+    """The provenance of a model, as a run on what lies there writes it."""
+    held = open_run_data(DataConfig(where=str(where), val_fraction=fraction), seed=seed).held
+    data = {"where": str(where), "val_fraction": fraction, "held": names_digest(held)}
+    return {"config": {"seed": seed, "data": data}}
 
 
 def _names(*splits: str) -> list[str]:
@@ -35,15 +39,24 @@ def test_a_named_split_is_taken_by_any_of_its_names(tmp_path: Path) -> None:
 
 def test_one_pile_is_everything_but_for_the_model_that_learned_from_it(tmp_path: Path) -> None:
     names = [f"{label}/{number}.png" for label in ("a", "b") for number in range(8)]
-    where = str(tree(tmp_path, names))
-    everything = open_evaluation_data(where, split=None, provenance=_learned("elsewhere"))
+    where = str(tree(tmp_path / "photos", names))
+    elsewhere = tree(tmp_path / "elsewhere", [f"{label}/z{number}.png" for label in ("a", "b") for number in range(8)])
+    everything = open_evaluation_data(where, split=None, provenance=_learned(elsewhere))
     assert (everything.split, len(everything)) == (None, 16)
     assert told_images(everything) == f"all of {where}"
-    held = open_evaluation_data(where, split=None, provenance=_learned(f"{where}/../{tmp_path.name}"))
+    held = open_evaluation_data(where, split=None, provenance=_learned(f"{where}/../photos"))
     assert (held.split, len(held)) == ("val", 4)
     assert "is what the model learned from" in held.notes[-1]
     rest = open_evaluation_data(where, split="train", provenance=_learned(where))
     assert not {held.name(index) for index in range(4)} & {rest.name(index) for index in range(12)}
+    learned = _learned(where)
+    moved = (tmp_path / "photos").rename(tmp_path / "moved")
+    assert len(open_evaluation_data(str(moved), split=None, provenance=learned)) == 4
+    moved.rename(where)
+    tree(tmp_path / "photos", ["a/0-new.png"])
+    changed = open_evaluation_data(where, split=None, provenance=learned)
+    assert (changed.split, len(changed)) == (None, 17)
+    assert "is not what it was when the model learned from it" in changed.notes[-1]
 
 
 def test_the_classes_are_those_of_every_split(tmp_path: Path) -> None:
@@ -69,18 +82,18 @@ def test_the_held_out_images_are_those_that_the_run_held_out(tmp_path: Path) -> 
         {},
         {"config": None},
         {"config": {"data": []}},
-        {"config": {"seed": 1, "data": {"where": 3, "val_fraction": 0.1}}},
-        {"config": {"seed": "1", "data": {"where": "photos", "val_fraction": 0.1}}},
-        {"config": {"seed": 1, "data": {"where": "photos", "val_fraction": 7.0}}},
-        {"config": {"seed": 1, "data": {"where": "other", "val_fraction": 0.1}}},
+        {"config": {"seed": 1, "data": {"where": 3, "val_fraction": 0.1, "held": "0"}}},
+        {"config": {"seed": "1", "data": {"where": "photos", "val_fraction": 0.1, "held": "0"}}},
+        {"config": {"seed": 1, "data": {"where": "photos", "val_fraction": 7.0, "held": "0"}}},
+        {"config": {"seed": 1, "data": {"where": "photos", "val_fraction": 0.1}}},
     ],
 )
 def test_provenance_that_tells_of_no_such_run_is_none(provenance: dict[str, object]) -> None:
-    assert trained_on(provenance, "photos") is None
-    assert trained_on(_learned("photos"), "photos") == (0.25, 7)
+    assert trained_on(provenance) is None
 
 
 def test_further_seeds_of_fine_tuning_held_out_the_images_of_the_first() -> None:
-    learned = _learned("photos")
-    learned["config"]["data"]["split_seed"] = 3
-    assert trained_on(learned, "photos") == (0.25, 3)
+    data = {"where": "photos", "val_fraction": 0.25, "held": "0", "split_seed": 3}
+    learned = trained_on({"config": {"seed": 4, "data": data}})
+    assert learned is not None
+    assert (learned.val_fraction, learned.seed) == (0.25, 3)

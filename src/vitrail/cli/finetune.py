@@ -91,8 +91,7 @@ def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:
         plan, data, folder = _planned(arguments, ranks)
     if ranks.first:
         print_choices(plan.base, data, folder)
-    ranks.wait()
-    fresh = not folder.plan.is_file()
+    fresh = bool(ranks.agree(int(not folder.plan.is_file())))
     if ranks.first:
         enter(folder, plan)
     ranks.wait()
@@ -114,8 +113,12 @@ def _planned(arguments: Arguments, ranks: Ranks) -> tuple[FinetunePlan, RunData,
     if arguments.data is None or arguments.source is None:
         missing = "DATA" if arguments.data is None else "--from MODEL"
         raise ConfigError(f"{missing} is not given; say `vitrail finetune DATA --from MODEL`, or give --resume RUN.")
-    seed = arguments.seed or 0
-    data_config = replace(data_of(arguments, arguments.data), role="transfer", split_seed=seed)
+    if any(assignment.startswith("schedule.peak=") for assignment in arguments.set):
+        raise ConfigError("fine-tuning chooses schedule.peak from its rates; give --rates, or one --learning-rate.")
+    seed = settings_of(arguments).get("seed", 0)
+    data_config = data_of(arguments, arguments.data)
+    split_seed = seed if data_config.split_seed is None else data_config.split_seed
+    data_config = replace(data_config, role="transfer", split_seed=split_seed)
     source = open_source(arguments.source, pickle=arguments.pickle, num_heads=arguments.num_heads)
     data = open_run_data(data_config, seed=seed)
     folder = RunFolder(path=Path(arguments.out or _default_out(arguments.data, arguments.source)))
@@ -133,7 +136,8 @@ def _planned(arguments: Arguments, ranks: Ranks) -> tuple[FinetunePlan, RunData,
         plan = planned(stored or steps_for(trial, arguments.minutes / plan.trainings, lambda steps: steps), found)
     Run(config=plan.base, data=data, folder=folder, ranks=ranks).check()
     if plan.trainings > plan.runs:
-        open_run_data(replace(plan.base.data, role="dev"), seed=plan.base.seed)
+        dev = open_run_data(replace(plan.base.data, role="dev"), seed=plan.base.seed)
+        Run(config=plan.tried(plan.rates[0], dev), data=dev, folder=folder, ranks=ranks).check()
     return plan, data, folder
 
 
@@ -227,6 +231,7 @@ def _print_result(done: Trained) -> None:
     rows = [
         (f"rate {row['rate']:g}", f"{row['accuracy']:.2%}", f"{row['images']} images of dev") for row in result["sweep"]
     ]
+    rows += [(f"rate {rate:g}", "diverged", "the loss was not finite") for rate in result["diverged"]]
     rows += result_rows(result, folder)
     if "accuracy_mean" in result:
         told = f"{result['accuracy_mean']:.2%} +- {result['accuracy_std']:.2%}"

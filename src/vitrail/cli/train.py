@@ -79,7 +79,7 @@ def _settled(arguments: Arguments, ranks: Ranks) -> tuple[RunConfig, RunData]:
     data_config = data_of(arguments, arguments.data or "sample")
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     recipe = find_recipe(arguments.recipe, size)
-    data = open_run_data(data_config, seed=arguments.seed or 0)
+    data = open_run_data(data_config, seed=settings_of(arguments).get("seed", 0))
     request = Request(
         recipe=recipe,
         model=arguments.model,

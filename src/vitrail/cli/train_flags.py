@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.settings import from_dict
 from vitrail.base.trackers import TrackerName
 from vitrail.cli.report import Switch, flag
-from vitrail.runs.config import DataConfig, Device
+from vitrail.runs.config import DataConfig, Device, with_settings
 from vitrail.train.optimizers import OptimizerName
 
 RULE = "the recipe's, or chosen from the data"
@@ -169,10 +170,10 @@ def data_of(flags: RunFlags, where: str) -> DataConfig:
     """Return which data a new run takes, and check that it has one length."""
     if sum(given is not None for given in (flags.steps, flags.epochs, flags.minutes)) > 1:
         raise ConfigError("a run has one length: give --steps, --epochs or --minutes.")
-    said = {name: getattr(flags, name) for name in ("root", "val_fraction", "fraction", "skip_broken")}
-    return DataConfig(
-        where=where, balanced=flags.balanced, **{name: value for name, value in said.items() if value is not None}
-    )
+    said = {name: getattr(flags, name) for name in ("val_fraction", "fraction") if getattr(flags, name) is not None}
+    told = {path: value for path, value in settings_of(flags).items() if path.startswith("data.")}
+    settings = with_settings({"data": {"where": where} | said}, told)["data"]
+    return from_dict(DataConfig, settings, where="the settings of the data")
 
 
 def check_unshaped(flags: RunFlags, more: tuple[str, ...], way: str) -> None:

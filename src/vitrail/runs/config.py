@@ -51,6 +51,8 @@ class DataConfig:
     """The classes, as found in the training split."""
     images: int = 0
     """Training images, as found."""
+    held: str | None = None
+    """SHA-256 of the names and classes of the held-out images, as found."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,8 @@
 """The data of a run: what to learn from, what to be measured on, and the facts that defaults follow from."""
 
+import hashlib
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -35,7 +37,7 @@ class RunData:
 
     def described(self, config: DataConfig) -> DataConfig:
         """Return the config with what was found."""
-        return replace(config, labels=self.train.labels, images=len(self.train))
+        return replace(config, labels=self.train.labels, images=len(self.train), held=names_digest(self.held))
 
 
 def open_run_data(config: DataConfig, *, seed: int) -> RunData:
@@ -63,9 +65,18 @@ def open_run_data(config: DataConfig, *, seed: int) -> RunData:
         raise InputError(f"the training split of {config.where} has no image of {', '.join(empty)}; add some.")
     if config.fraction < 1:
         train = fraction_of(train, config.fraction, seed)
-    train, held = _by_role(config, train, splits.get("val"), splits.get("test"), seed)
     notes = dict.fromkeys(note for split in splits.values() for note in split.notes)
-    return RunData(train=train, held=held if held is not None and len(held) else None, notes=tuple(notes))
+    scored = {name: _labelled(splits[name], notes) for name in ("val", "test") if name in splits}
+    train, held = _by_role(config, train, scored.get("val"), scored.get("test"), seed)
+    return RunData(train=train, held=held, notes=tuple(notes))
+
+
+def _labelled(split: Dataset, notes: dict[str, None]) -> Dataset | None:
+    """Return the images of a split that can be scored, and note how many cannot; None without any."""
+    known = np.flatnonzero(split.targets >= 0)
+    if len(known) < len(split):
+        notes[f"{len(split) - len(known)} images of {split.split} have no class and are left out."] = None
+    return split.take(known) if len(known) else None
 
 
 def _by_role(
@@ -89,6 +100,14 @@ def _by_role(
             "the dev split on which the learning rate is chosen; add images, or skip that with --learning-rate."
         )
     return rest, replace(dev, split="dev")
+
+
+def names_digest(dataset: Dataset | None) -> str | None:
+    """Digest the names and classes of some images, in order, wherever their folder lies; None for none."""
+    if dataset is None:
+        return None
+    lines = (f"{target} {Path(dataset.name(index)).name}" for index, target in enumerate(dataset.targets.tolist()))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def joined(one: Dataset, other: Dataset) -> Dataset:

@@ -5,7 +5,7 @@ everything too, but for the model that was trained on that very pile: then it is
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from vitrail.evaluate.evaluation import Evaluation
 from vitrail.evaluate.metrics import Metrics
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
+from vitrail.runs.data import names_digest
 from vitrail.runs.mistakes import evaluation_story, shown_mistakes
 
 HELD_OUT = ("test", "val")
@@ -55,30 +56,48 @@ def open_evaluation_data(
     seed: int = 0,
 ) -> Dataset:
     """Open the images to evaluate on, with the classes of all the data's splits."""
-    trained = trained_on(provenance, where)
-    fraction, run_seed = trained or (VAL_FRACTION, seed)
-    opened = Opened.of(where, skip_broken, root, None, fraction, run_seed, every_class=True)
+    opened = Opened.of(where, skip_broken, root, None, VAL_FRACTION, seed, every_class=True)
+    learned = trained_on(provenance) if opened.is_one_pile() and (opened.targets >= 0).all() else None
+    note = ""
+    if learned is not None:
+        as_then = replace(opened, val_fraction=learned.val_fraction, seed=learned.seed)
+        if names_digest(as_then.split("val")) == learned.held:
+            opened, split = as_then, split or "val"
+            note = f"{where} is what the model learned from; {HELD}" if split == "val" else ""
+        elif Path(learned.where).resolve().name == Path(where).resolve().name:
+            note = f"{where} is not what it was when the model learned from it; what it has seen may be among these."
+    if note:
+        opened = replace(opened, notes=(*opened.notes, note))
     if split is not None:
         return opened.split(split_of(split) or split)
-    if opened.is_one_pile() and trained:
-        held_out = opened.split("val")
-        return replace(held_out, notes=(*held_out.notes, f"{where} is what the model learned from; {HELD}"))
     known = [] if opened.is_one_pile() else [name for name in HELD_OUT if name in opened.names()]
     return opened.split(known[0]) if known else opened.everything()
 
 
-def trained_on(provenance: Mapping[str, Any], where: str) -> tuple[float, int] | None:
-    """Return how the run of a model cut its validation images off, if it learned from this very data."""
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """How a run cut its validation images off."""
+
+    where: str
+    val_fraction: float
+    seed: int
+    held: str
+    """Digest of their names."""
+
+
+def trained_on(provenance: Mapping[str, Any]) -> Learned | None:
+    """Return what the run of a model learned from, if its file tells."""
     config = provenance.get("config")
     data = config.get("data") if isinstance(config, Mapping) else None
     if not isinstance(config, Mapping) or not isinstance(data, Mapping):
         return None
-    learned, fraction, seed = data.get("where"), data.get("val_fraction"), data.get("split_seed")
+    where, fraction, seed, held = (data.get(name) for name in ("where", "val_fraction", "split_seed", "held"))
     seed = config.get("seed") if seed is None else seed
-    if not isinstance(learned, str) or not isinstance(fraction, float) or not isinstance(seed, int):
+    if not isinstance(where, str) or not isinstance(fraction, float) or not isinstance(seed, int):
         return None
-    same = learned == where or Path(learned).resolve() == Path(where).resolve()
-    return (fraction, seed) if same and 0 < fraction < 1 else None
+    if not isinstance(held, str) or not 0 < fraction < 1:
+        return None
+    return Learned(where=where, val_fraction=fraction, seed=seed, held=held)
 
 
 def told_images(dataset: Dataset) -> str:

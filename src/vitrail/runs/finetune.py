@@ -24,6 +24,7 @@ from vitrail.runs.config import RunConfig, identity, told_apart
 from vitrail.runs.data import RunData, open_run_data
 from vitrail.runs.folder import PLAN_LOCK, RunFolder, write_json
 from vitrail.runs.train import Run
+from vitrail.train.loop import DivergedError
 from vitrail.train.signals import StopSignal
 
 
@@ -88,17 +89,23 @@ class Finetuning:
             return self.final(rate, 0, sweep, others)
 
     def sweep(self) -> list[dict[str, Any]]:
-        """Try every rate on the dev split; a single rate needs no trial."""
+        """Try every rate on the dev split; a single rate needs no trial, and one that diverges is out."""
         rates = self.plan.rates
         if len(rates) == 1:
             return []
         data = open_run_data(replace(self.plan.base.data, role="dev"), seed=self.plan.base.seed)
-        rows = []
+        rows, diverged = [], None
         for number, rate in enumerate(rates):
             run = Run(config=self.plan.tried(rate, data), data=data, folder=self.folder.sweep(rate), ranks=self.ranks)
             run.check()
-            result = self._train(run, f"rate {number + 1} of {len(rates)}: {rate:g}")
+            try:
+                result = self._train(run, f"rate {number + 1} of {len(rates)}: {rate:g}")
+            except DivergedError as error:
+                diverged = error
+                continue
             rows.append({"rate": rate} | {name: result[name] for name in ("accuracy", "loss", "images")})
+        if diverged is not None and not rows:
+            raise diverged
         return rows
 
     def final(
@@ -119,7 +126,8 @@ class Finetuning:
         result = self._train(run, f"{seeds} at rate {rate:g}")
         if number:
             return result
-        told = {"rate": rate, "sweep": sweep} | spread([result, *others])
+        diverged = sorted(set(self.plan.rates) - {row["rate"] for row in sweep}) if sweep else []
+        told = {"rate": rate, "sweep": sweep, "diverged": diverged} | spread([result, *others])
         if self.ranks.first and told.keys() - result.keys():
             write_json(self.folder.result, result | told)
         self.ranks.wait()

@@ -62,6 +62,8 @@ class Run:
                 f"a batch of {self.config.batch} is more than the {len(self.data.train)} training images of "
                 f"{self.config.data.where}; choose a batch of at most {len(self.data.train)}."
             )
+        if self.config.optimizer.frozen:
+            freeze(build(self.config.model, device="meta"), self.config.optimizer.frozen)
         if self.config.augmentation.mixes and share % 2:
             raise InputError(f"mixup and cutmix mix pairs, but each rank has {share} images; choose an even batch.")
 
