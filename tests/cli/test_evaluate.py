@@ -285,6 +285,12 @@ def test_reals_labels_are_measured_beside_top_1_or_alone(tmp_path: Path, capsys:
     assert told["accuracy"]["value"] == 1.0
     assert told["real"]["value"] == pytest.approx(2 / 3)
     assert told["scored_classes"] == 1000
+    words = model_file(tmp_path / "words.safetensors", labels=tuple(f"word {at}" for at in range(1000)))
+    out, err = run(capsys, words, sorted_by_class, "--real", real, "--json")
+    assert "ReaL alone is measured, which needs no class names" in err
+    assert "classes that the model lacks" in err
+    assert json.loads(out)["real"]["images"] == 3
+    assert "accuracy" not in json.loads(out)
 
 
 def test_reals_labels_need_their_images_their_classes_and_their_length(

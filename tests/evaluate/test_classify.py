@@ -42,6 +42,23 @@ def test_the_best_classes_come_in_order_and_equal_scores_keep_the_order_of_class
     assert made.best[3].tolist() == [1, 2, 4, 3]
 
 
+@given(st.integers(0, 2**16), st.integers(6, 12))
+def test_with_equal_scores_top_5_is_what_is_listed(seed: int, classes: int) -> None:
+    generator = np.random.default_rng(seed)
+    logits = generator.integers(0, 3, (30, classes)).astype(np.float32)
+    targets = generator.integers(0, classes, 30)
+    made = answers_of(logits, targets, top=5)
+    listed = np.argsort(-logits, axis=1, kind="stable")
+    np.testing.assert_array_equal(made.above, (listed == targets[:, None]).argmax(1))
+    np.testing.assert_array_equal(made.above == 0, made.predicted == targets)
+    assert made.top5 == pytest.approx((made.best == targets[:, None]).any(1).mean())
+
+
+def test_a_head_of_zeros_knows_five_classes_of_ten() -> None:
+    made = answers_of(np.zeros((40, 10), np.float32), np.arange(40) % 10)
+    assert (made.accuracy, made.top5) == (0.1, 0.5)
+
+
 def test_images_without_a_class_are_answered_but_not_counted() -> None:
     logits, targets = noisy(20, 6)
     some = targets.copy()

@@ -2,12 +2,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tests.data.pictures import dataset as listed
 from tests.evaluate.featuring import extractor, images, model_of
 from vitrail.base.errors import ConfigError, ImageError, InputError, WriteError
 from vitrail.data.budget import Budget
 from vitrail.evaluate import extractor as module
+from vitrail.evaluate.features import Features
 
 GOOD = np.zeros((5, 4, 3), dtype=np.uint8)
 
@@ -69,6 +71,24 @@ def test_a_broken_image_is_named_unless_it_may_be_skipped(tmp_path: Path) -> Non
     assert asked(data, skip_broken=Budget(count=1)).read.tolist() == [True, False, True]
     with pytest.raises(InputError, match="picture 1"):  # from the disk too
         asked(data)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_features_that_are_not_finite_are_refused_and_not_kept(bad: float, tmp_path: Path) -> None:
+    model = model_of()
+    honest = model.features
+    model.features = lambda seen: honest(seen).index_fill(0, torch.tensor([0]), bad)
+    said = "the model's features are not finite for 3 of 11 images, such as .*0; `vitrail verify` tells whether"
+    with pytest.raises(InputError, match=said):
+        extractor(model, batch=5, cache=tmp_path)(images())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_stored_features_that_are_not_finite_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Features(values=torch.full((11, 8), torch.nan), read=np.ones(11, bool))
+    monkeypatch.setattr(module, "read_features", lambda *_, **__: broken)
+    with pytest.raises(InputError, match="not finite for 11 of 11 images"):
+        extractor(model_of(), cache=tmp_path)(images())
 
 
 @pytest.mark.parametrize(("name", "value"), [("batch", 0), ("workers", -1)])

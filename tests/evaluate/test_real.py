@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,15 @@ from tests.evaluate.making import answers_of
 from tests.train.making import Made
 from vitrail.base.errors import InputError
 from vitrail.data.dataset import Dataset
-from vitrail.evaluate.real import CLASSES, IMAGES, check_outputs, image_numbers, measure_real, read_real
+from vitrail.evaluate.real import (
+    CLASSES,
+    IMAGES,
+    check_outputs,
+    choose_with_real,
+    image_numbers,
+    measure_real,
+    read_real,
+)
 
 
 class Named(Made):
@@ -89,3 +98,18 @@ def test_a_model_of_other_classes_is_refused() -> None:
     check_outputs(1000)
     with pytest.raises(InputError, match="the model has 10 classes"):
         check_outputs(10)
+
+
+def test_names_that_the_model_lacks_leave_real_alone_and_it_is_said() -> None:
+    data = replace(_data([0, 1]), targets=np.array([0, 1]), labels=("n01440764", "n01443537"))
+    words = tuple(f"word {number}" for number in range(CLASSES))
+    ids = ("n01440764", "n01443537", *words[2:])
+    known, unknown, unnamed = (choose_with_real(data, labels, CLASSES) for labels in (ids, words, None))
+    assert known.targets(data.targets).tolist() == [0, 1]
+    assert known.notes == ()
+    for choice, why in ((unknown, "has 2 classes that the model lacks"), (unnamed, "has no class names")):
+        assert choice.whole
+        assert choice.targets(data.targets).tolist() == [-1, -1]
+        assert choice.notes[0].startswith("ReaL alone is measured, which needs no class names: ")
+        assert why in choice.notes[0]
+    assert choose_with_real(_data([0]), words, CLASSES).notes == ()

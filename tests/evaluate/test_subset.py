@@ -4,6 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.evaluate.making import answers_of
 from tests.train.making import Made
 from vitrail.base.errors import InputError
 from vitrail.data.dataset import Dataset
@@ -108,6 +109,40 @@ def test_with_all_classes_an_unmapped_answer_is_wrong() -> None:
     )
     assert choice.labels == ("Pet", "Bird", "fox", "gnu")
     np.testing.assert_array_equal(_scores(np.array([[1, 5, 3, 9, 8]]), choice), [[5, 3, 9, 8]])
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_classes_that_a_map_makes_the_same_are_scored_as_one(everything: bool) -> None:
+    given = data_of(("dog", "emu", "Dog", "Rock"), [0, 1, 2, 3])
+    class_map = {"dog": ["dog", "fox"], "Dog": ["fox", "dog"], "emu": ["emu"]}
+    choice = choose(given, MODEL, 5, class_map=class_map, all_classes=everything)
+    assert choice.labels == ("dog / Dog", "emu", *(("cat", "gnu") if everything else ()))
+    assert choice.targets(given.targets).tolist() == [0, 1, 0, -1]
+    scores = _scores(np.array([[1, 5, 3, 9, 8], [1, 5, 3, 2, 8], [4, 1, 3, 2, 8]]), choice)
+    np.testing.assert_array_equal(scores[:, :2], [[9, 3], [5, 3], [2, 3]])
+    assert "dog and Dog are the same in the model, and one class here." in choice.notes
+
+
+def test_the_advice_about_two_spellings_of_one_class_can_be_followed() -> None:
+    logits = np.array([[0, 9, 1, 0, 0], [0, 9, 1, 0, 0], [0, 1, 9, 0, 0], [0, 1, 9, 0, 0]])
+    given = data_of(("Dog", "dog", "emu"), [0, 1, 2, 1])
+    with pytest.raises(InputError, match="say with --class-map that they are the same"):
+        choose(given, MODEL, 5)
+    choice = choose(given, MODEL, 5, class_map={"dog": ["dog"], "Dog": ["dog"], "emu": ["emu"]})
+    answers = answers_of(_scores(logits, choice), choice.targets(given.targets))
+    assert answers.confusion(2).tolist() == [[2, 1], [0, 1]]
+    np.testing.assert_allclose(answers.scores(2).recall, [2 / 3, 1])
+
+
+def test_a_map_that_makes_everything_one_class_is_refused() -> None:
+    with pytest.raises(InputError, match="one class of the model only, dog / Dog"):
+        choose(data_of(("dog", "Dog"), [0, 1]), MODEL, 5, class_map={"dog": ["dog"]})
+
+
+@pytest.mark.parametrize(("labels", "named"), [(MODEL, "dog"), (None, "1")])
+def test_classes_that_share_some_classes_of_the_model_are_refused(labels: tuple[str, ...] | None, named: str) -> None:
+    with pytest.raises(InputError, match=f"gives {named} of the model to Pet and to Hound, of which one has other"):
+        choose(data_of(("Pet", "Hound"), [0, 1]), labels, 5, class_map={"Pet": [0, 1], "Hound": [1]})
 
 
 def test_a_map_that_names_none_of_the_data_is_refused() -> None:

@@ -31,6 +31,13 @@ def test_csv_is_read_back_by_python(tmp_path: Path) -> None:
     assert len(rows) == 4
 
 
+def test_a_carriage_return_in_a_path_does_not_end_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    write_rows(path, [Row.of("a\rb.jpg", ((0, 1.0),), ("ant",)), ROWS[1]], top=1)
+    _, *rows = csv.reader(io.StringIO(path.read_bytes().decode(), newline=""))
+    assert rows == [["a\rb.jpg", "ant", "1.0", ""], ["broken.png", "", "", "it is broken."]]
+
+
 def test_json_lines_are_read_back_by_python(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     write_rows(path, ROWS, top=2)

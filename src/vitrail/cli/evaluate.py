@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import tyro
 
 from vitrail.analysis.evaluation_page import write_evaluation
@@ -27,14 +26,14 @@ from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, print_json
 from vitrail.cli.say import say
-from vitrail.data.dataset import UNLABELLED, Dataset
+from vitrail.data.dataset import Dataset
 from vitrail.data.labels import read_labels
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.evaluate.class_map import ClassMap, read_class_map
 from vitrail.evaluate.evaluation import Evaluation, EvaluationConfig, evaluate
 from vitrail.evaluate.predictions import write_predictions
-from vitrail.evaluate.real import RealLists, check_outputs, read_real
-from vitrail.evaluate.subset import Choice, choose, every_class
+from vitrail.evaluate.real import RealLists, check_outputs, choose_with_real, read_real
+from vitrail.evaluate.subset import Choice, choose
 from vitrail.runs.config import Device
 from vitrail.runs.evaluation import evaluation_page, open_evaluation_data, told_images
 
@@ -144,13 +143,11 @@ def _task(arguments: Arguments) -> _Task:
         skip_broken=arguments.skip_broken,
         seed=arguments.seed,
     )
-    everything = arguments.all_classes or real is not None
     if real is not None:
         check_outputs(outputs)
-    if real is not None and not (dataset.targets >= 0).any():
-        choice = every_class(labels, outputs, np.full(len(dataset.labels), UNLABELLED))
+        choice = choose_with_real(dataset, labels, outputs)
     else:
-        choice = choose(dataset, labels, outputs, class_map=class_map, all_classes=everything)
+        choice = choose(dataset, labels, outputs, class_map=class_map, all_classes=arguments.all_classes)
     given = contents.preprocessing
     pixels = given or preset("google", image_size=contents.config.image_size, channels=contents.config.channels)
     notes = [*contents.notes, *([ZERO_HEAD] if has_zero_head(contents) else []), *([] if given else [GUESSED])]

@@ -7,10 +7,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import nn
+from torch import Tensor, nn
 
 from vitrail.base.ranks import Ranks
 from vitrail.base.scores import Scores, tally
+from vitrail.base.shapes import Logits
 from vitrail.data.loader import Batch
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.transforms import normalise
@@ -32,7 +33,8 @@ class Answers:
     confidence: Float[np.ndarray, "image"]
     """The softmax probability of that class."""
     above: Int[np.ndarray, "image"]
-    """How many classes score higher than the true one; all of them where there is no true one."""
+    """How many classes are listed before the true one: they score higher, or as high and come first among the classes;
+    all of them where there is no true one."""
     losses: Float[np.ndarray, "image"]
     """Softmax cross-entropy of each image; NaN where there is no true class."""
     squares: Float[np.ndarray, "image"]
@@ -54,7 +56,7 @@ class Answers:
 
     @property
     def top5(self) -> float:
-        """The share of images whose class is among the five with the highest scores."""
+        """The share of images whose class is among the first five by score; of equal scores, the first classes."""
         return float((self.above < 5)[self.counted].mean())
 
     @property
@@ -117,7 +119,7 @@ def answer(
             torch.ones_like(confidence),
             predicted,
             confidence,
-            (logits > logits.gather(1, truth)).sum(1).masked_fill(unknown, logits.shape[1]),
+            _above(logits, truth).masked_fill(unknown, logits.shape[1]),
             F.cross_entropy(logits, truth[:, 0], reduction="none").masked_fill(unknown, torch.nan),
             off.masked_fill(unknown, torch.nan),
         ]
@@ -138,3 +140,9 @@ def answer(
         best=rows[COLUMNS : COLUMNS + top].T.astype(np.int64),
         chances=rows[COLUMNS + top :].T,
     )
+
+
+def _above(logits: Logits, truth: Int[Tensor, "batch 1"]) -> Int[Tensor, "batch"]:
+    """Count the classes before the true one in a stable order of the scores, the highest first."""
+    own, classes = logits.gather(1, truth), torch.arange(logits.shape[1], device=logits.device)
+    return ((logits > own) | ((logits == own) & (classes < truth))).sum(1)

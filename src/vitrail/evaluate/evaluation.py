@@ -17,6 +17,7 @@ from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import evaluation_shard
 from vitrail.evaluate.bootstrap import FEWEST
 from vitrail.evaluate.classify import Answers, answer
+from vitrail.evaluate.finite import refuse_bad_numbers
 from vitrail.evaluate.metrics import TOP, Metrics, measure, summary
 from vitrail.evaluate.real import Real, RealLists, image_numbers, measure_real
 from vitrail.evaluate.subset import Choice, Scored
@@ -109,7 +110,7 @@ def evaluate(
     skipped = tuple(_reason(asked, int(index)) for index in np.flatnonzero(~answers.answered))
     if skipped:  # ranks have kept count of their own
         (left or Budget()).spend(skipped, len(asked), where=dataset.where)
-    _refuse_bad_numbers(asked, answers)
+    refuse_bad_numbers("scores", asked, answers.answered & ~np.isfinite(answers.confidence))
     drawn = {"resamples": config.resamples, "seed": config.seed}
     labelled = bool((asked.targets >= 0).any())
     return Evaluation(
@@ -144,12 +145,3 @@ def _reason(dataset: Dataset, index: int) -> Skipped:
     except ImageError as error:
         return name, str(error).removeprefix(f"{name}: ")
     return name, "it could not be brought to the model's channels"
-
-
-def _refuse_bad_numbers(dataset: Dataset, answers: Answers) -> None:
-    bad = np.flatnonzero(answers.answered & ~np.isfinite(answers.confidence))
-    if len(bad):
-        raise InputError(
-            f"the model's scores are not finite for {len(bad):,} of {len(dataset):,} images, such as "
-            f"{dataset.name(int(bad[0]))}; `vitrail verify` tells whether its weights are."
-        )

@@ -18,6 +18,7 @@ from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import evaluation_shard
 from vitrail.evaluate.feature_files import feature_key, read_features, write_features
 from vitrail.evaluate.features import Features, extract, feature_width, shared
+from vitrail.evaluate.finite import refuse_bad_numbers
 from vitrail.model.build import Model
 
 
@@ -65,6 +66,7 @@ class Extractor:
         key = feature_key(self.model, dataset, self.preprocessing, self.ranks, self.progress)
         found = self._stored(cache, key, len(dataset))
         if found is not None:
+            refuse_bad_numbers("features", dataset, ~found.finite)
             return found
         made = self._computed(dataset, skip_broken)
         if self.ranks.first:
@@ -89,7 +91,9 @@ class Extractor:
         images = len(evaluation_shard(len(dataset), rank=ranks.rank, world=ranks.world))
         title = f"features of {dataset.split or 'all'} ({self.batch} images a step)"
         watched = self.progress(batches, total=-(-images // self.batch), title=title)
-        return extract(self.model, watched, len(dataset), self.preprocessing, ranks)
+        made = extract(self.model, watched, len(dataset), self.preprocessing, ranks)
+        refuse_bad_numbers("features", dataset, ~made.finite)
+        return made
 
     def _stored(self, cache: Path, key: str, images: int) -> Features | None:
         """Return what the first rank has on its disk, on every rank."""

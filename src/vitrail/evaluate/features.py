@@ -36,6 +36,11 @@ class Features:
     read: Bool[np.ndarray, "image"]
     """False where an image could not be read."""
 
+    @property
+    def finite(self) -> Bool[np.ndarray, "image"]:
+        """The images whose numbers are all finite."""
+        return torch.cat([rows.isfinite().all(1) for rows in self.values.split(SHARED_ROWS)]).numpy()
+
 
 def feature_preprocessing(model: Model, pixels: Pixels = "paper") -> Preprocessing:
     """Return how images become input: the paper's resize and centre crop, or just what the model's file says.

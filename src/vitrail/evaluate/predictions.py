@@ -13,13 +13,13 @@
 Images that could not be read are not in it.
 """
 
-import csv
-import io
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from vitrail.base.files import atomic_write
+from vitrail.base.rows import write_csv
 from vitrail.data.dataset import Dataset
 from vitrail.evaluate.classify import Answers
 from vitrail.evaluate.real import Real
@@ -29,16 +29,10 @@ def write_predictions(path: Path, dataset: Dataset, answers: Answers, *, real: R
     """Write the file, whole or not at all; the labels of the data set are those of the answers."""
     top = answers.best.shape[1]
     ranked = [column for place in range(1, top + 1) for column in (f"class_{place}", f"probability_{place}")]
+    header = ["image", "truth", "predicted", "right", *(["real"] if real else []), "confidence", *ranked]
+    rows = (_row(index, dataset, answers, real) for index in map(int, np.flatnonzero(answers.answered)))
     with atomic_write(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
-        writer = csv.writer(text, lineterminator="\n")
-        quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
-        writer.writerow(["image", "truth", "predicted", "right", *(["real"] if real else []), "confidence", *ranked])
-        for index in map(int, np.flatnonzero(answers.answered)):
-            row = _row(index, dataset, answers, real)
-            odd = any("\r" in cell for cell in row)  # which csv takes for plain
-            (quoting if odd else writer).writerow(row)
-        text.detach()
+        write_csv(file, chain([header], rows))
 
 
 def _row(index: int, dataset: Dataset, answers: Answers, real: Real | None) -> list[str]:

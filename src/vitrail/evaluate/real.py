@@ -8,18 +8,19 @@ order, which are the model's outputs.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from vitrail.base.errors import InputError
-from vitrail.data.dataset import Dataset
+from vitrail.data.dataset import UNLABELLED, Dataset
 from vitrail.data.labels import read_text
 from vitrail.evaluate.bootstrap import Interval
 from vitrail.evaluate.classify import Answers
 from vitrail.evaluate.metrics import share
+from vitrail.evaluate.subset import Choice, choose, every_class
 
 IMAGES, CLASSES = 50_000, 1000
 _NUMBER = re.compile(r"ILSVRC2012_val_(\d{8})(?!\d)", re.I)
@@ -79,6 +80,17 @@ def check_outputs(num_classes: int) -> None:
             f"the model has {num_classes:,} classes, but ReaL's labels are of ImageNet-1k's {CLASSES:,}, in their "
             "usual order; choose a model with that head."
         )
+
+
+def choose_with_real(dataset: Dataset, labels: Sequence[str] | None, num_classes: int) -> Choice:
+    """Score all classes of the model; where the names of the data's are none of them, ReaL alone, which needs none."""
+    unnamed = every_class(labels, num_classes, np.full(len(dataset.labels), UNLABELLED))
+    if not (dataset.targets >= 0).any():
+        return unnamed
+    try:
+        return choose(dataset, labels, num_classes, all_classes=True)
+    except InputError as error:
+        return replace(unnamed, notes=(f"ReaL alone is measured, which needs no class names: {error}",))
 
 
 def measure_real(

@@ -5,7 +5,8 @@
 | all classes of the model                   | all of them                                                            |
 | some of its classes                        | those                                                                  |
 | a class map                                | the mapped classes that the data has; a class scores as high as the    |
-|                                            | highest of its model classes, and images of other classes are left out |
+|                                            | highest of its model classes, and images of other classes are left out;|
+|                                            | those with the same model classes are one, called `dog / Dog`          |
 | some classes or a map, and `all_classes`   | all outputs of the model: an answer outside of the data is wrong       |
 
 Probabilities are the softmax of these scores.
@@ -178,8 +179,7 @@ def _mapped(
     resolved = resolve(class_map, labels, num_classes, where="the class map")
     keys = {spelled(name): outputs for name, outputs in resolved.items()}
     groups = [resolved.get(name) or keys.get(spelled(name)) for name in dataset.labels]
-    mapped = [name for name, group in zip(dataset.labels, groups, strict=True) if group]
-    if not mapped:
+    if not any(groups):
         raise InputError(
             f"the class map names none of the classes of {dataset.where}: it has {few(list(class_map))}, and the data "
             f"{few(dataset.labels)}."
@@ -187,27 +187,56 @@ def _mapped(
     left_out = [name for name, group in zip(dataset.labels, groups, strict=True) if not group]
     images = int(sum(count for count, group in zip(dataset.counts, groups, strict=True) if not group))
     notes = [f"{images:,} images of {len(left_out):,} classes are left out: {few(left_out)}."] if images else []
-    used = [group for group in groups if group]
+    scored = _merged(dataset.labels, groups, labels)
+    used = list(scored)
+    same = [listed for listed in scored.values() if len(listed) > 1]
+    notes += [f"{' and '.join(listed)} are the same in the model, and one class here." for listed in same]
     outputs = np.array([output for group in used for output in group], np.int64)
     classes = np.repeat(np.arange(len(used)), [len(group) for group in used])
-    names = tuple(mapped)
+    names = tuple(" / ".join(listed) for listed in scored.values())
     if all_classes:
         rest = np.setdiff1d(np.arange(num_classes), outputs)
         outputs, classes = np.append(outputs, rest), np.append(classes, len(used) + np.arange(len(rest)))
         names += tuple(labels[at] if labels else str(at) for at in rest)
         notes.append(f"the other {len(rest):,} classes of the model stay among the answers, where they are wrong.")
     else:
-        _refuse_one(dataset, len(used), mapped[0])
+        _refuse_one(dataset, len(used), names[0])
         notes.append(f"scored over the {len(used):,} classes that the map and {dataset.where} share.")
-    places = np.cumsum([bool(group) for group in groups]) - 1
+    order = {group: at for at, group in enumerate(used)}
     return Choice(
         labels=names,
         outputs=outputs,
         classes=classes,
-        places=np.where([bool(group) for group in groups], places, UNLABELLED),
+        places=np.array([order[_key(group)] if group else UNLABELLED for group in groups], np.int64),
         num_outputs=num_classes,
         notes=tuple(notes),
     )
+
+
+def _key(group: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(group))
+
+
+def _merged(
+    given: Sequence[str], groups: Sequence[Sequence[int] | None], labels: Sequence[str] | None
+) -> dict[tuple[int, ...], list[str]]:
+    """Return the classes of the data by their outputs; what shares all of them is one, and nothing may share some."""
+    made: dict[tuple[int, ...], list[str]] = {}
+    owners: dict[int, tuple[int, ...]] = {}
+    for name, group in zip(given, groups, strict=True):
+        if not group:
+            continue
+        key = _key(group)
+        made.setdefault(key, []).append(name)
+        for output in key:
+            other = owners.setdefault(output, key)
+            if other != key:
+                raise InputError(
+                    f"the class map gives {labels[output] if labels else output} of the model to {made[other][0]} and "
+                    f"to {name}, of which one has other classes too, so that no answer tells them apart; give it to "
+                    "one of them, or the same list to both."
+                )
+    return made
 
 
 def _refuse_one(dataset: Dataset, count: int, name: str) -> None:

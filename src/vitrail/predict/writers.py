@@ -1,17 +1,16 @@
 """Predictions as CSV, JSON lines or Parquet: a row for each image, in order, whole or not at all."""
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from vitrail.base.errors import ConfigError, ImageError, InputError, did_you_mean
 from vitrail.base.extras import require
 from vitrail.base.files import atomic_write, check_writable
+from vitrail.base.rows import write_csv
 
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 ROW_GROUP = 10_000
@@ -81,12 +80,7 @@ def write_rows(path: Path, rows: Iterable[Row], *, top: int) -> None:
 
 
 def _write_csv(file: BinaryIO, rows: Iterator[Row], top: int) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns(top))
-    for row in rows:
-        writer.writerow(row.cells(top))
-    text.detach()
+    write_csv(file, chain([columns(top)], (row.cells(top) for row in rows)))
 
 
 def _write_json_lines(file: BinaryIO, rows: Iterator[Row], _: int) -> None:
