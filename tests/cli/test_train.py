@@ -142,6 +142,76 @@ def test_images_without_a_class_are_left_out_of_what_is_measured(
     assert (result["split"], result["images"]) == ("val", 2)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--epochs", "2", "--batch", "0"], "batch is 0"),
+        (["--epochs", "nan"], "--epochs is nan, but must be above 0"),
+        (["--minutes", "-5"], "--minutes is -5.0, but must be above 0"),
+        (["--fraction", "2"], "--fraction is 2.0, but must be above 0 and at most 1"),
+        (["--set", "batch=abc"], "batch is 'abc'"),
+        (["--channels", "0"], "channels"),
+        (["--model", "R50x1", "--dropout", "0.1"], "a ResNet and has no dropout"),
+        (["--freeze", "nothing"], "no parameter is called 'nothing'"),
+    ],
+)
+def test_a_number_that_cannot_be_is_one_sentence_and_leaves_no_folder(
+    words: list[str], said: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in _said(["train", str(data), "--device", "cpu", *words, "--out", str(tmp_path / "run")], capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def _photos(folder: Path) -> Path:
+    for label in "ab":
+        (folder / label).mkdir(parents=True)
+        for number in range(6):
+            Image.new("RGB", (8, 8), (number, 0, 0)).save(folder / label / f"{number}.png")
+    return folder
+
+
+def test_a_broken_image_may_be_allowed_for_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, photos = tmp_path / "run", _photos(tmp_path / "photos")
+    (photos / "a" / "0.png").write_bytes(b"no image")
+    words = ["train", str(photos), "--steps", "4", "--batch", "4", "--threads", "1", "--out", str(out)]
+    assert main(words) != 0
+    assert "0.png" in capsys.readouterr().err
+    assert main([*words, "--skip-broken", "1"]) == 0
+
+
+def test_a_start_that_failed_does_not_keep_its_folder(data: Path, finished: Path, tmp_path: Path) -> None:
+    config = json.loads((finished / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"seed": 9}))
+    assert main(["train", str(data), *QUICK, "--out", str(tmp_path)]) == 0
+    assert json.loads((tmp_path / "config.json").read_text())["seed"] == 0
+
+
+def test_going_on_needs_the_very_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    photos, out = _photos(tmp_path / "photos"), tmp_path / "run"
+    assert main(["train", str(photos), "--steps", "2", "--batch", "4", "--threads", "1", "--out", str(out)]) == 0
+    capsys.readouterr()
+    (photos / "a" / "0.png").rename(photos / "a" / "z.png")
+    assert "other images, or other names" in _said(["train", "--resume", str(out)], capsys)
+    (photos / "a").rename(photos / "c")
+    assert "no class a any more; a new class c" in _said(["train", "--resume", str(out)], capsys)
+    said = _said(["train", "--resume", str(out), "--out", "elsewhere", "--config", "none.json"], capsys)
+    assert "--config, --out cannot change a stored run" in said
+
+
+def test_nobody_who_reads_the_words_does_not_end_the_work(data: Path, tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "vitrail", "train", str(data), *QUICK, "--out", str(tmp_path / "run")]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(timeout=120) == 0
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+def test_one_process_trains_unsharded(data: Path, tmp_path: Path) -> None:
+    words = ["train", str(data), *QUICK, "--shard", "--optimizer", "adam", "--out", str(tmp_path / "run")]
+    assert main(words) == 0
+
+
 def test_another_time_is_another_run(finished: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["train", str(data), "--minutes", "5", "--batch", "6", "--threads", "1", "--device", "cpu"]
     assert "minutes is 5.0 here and null there" in _said([*words, "--out", str(finished)], capsys)

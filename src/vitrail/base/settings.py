@@ -15,6 +15,17 @@ def to_dict(config: Any) -> dict[str, Any]:
     return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
 
 
+def told(config: Any) -> dict[str, Any]:
+    """Do the same without what has its default, so that new settings do not make old configs others."""
+    found = {}
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        usual = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        if usual is dataclasses.MISSING or value != usual:
+            found[field.name] = told(value) if dataclasses.is_dataclass(value) else _plain(value)
+    return found
+
+
 def from_dict(kind: type[Config], given: Any, *, where: str = "the settings") -> Config:
     """Make a dataclass from a plain dict, or say everything that is wrong with the dict at once.
 

@@ -204,9 +204,11 @@ def _resumed(arguments: Arguments, plan: FinetunePlan) -> FinetunePlan:
         "out",
     )
     check_unshaped(arguments, shaping, "resume")
-    if given := settings_of(arguments):
+    given = settings_of(arguments)
+    patient = {"data.skip_broken": given.pop("data.skip_broken")} if "data.skip_broken" in given else {}
+    if given:
         raise ConfigError(f"{', '.join(given)} cannot change a stored run; give --resume alone, or begin a new run.")
-    settings = with_settings(to_dict(plan.base), execution_of(arguments))
+    settings = with_settings(to_dict(plan.base), execution_of(arguments) | patient)
     return replace(plan, base=read_config(settings, "the settings of this run"))
 
 

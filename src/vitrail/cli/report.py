@@ -16,6 +16,14 @@ from vitrail.cli.flags import flag as flag
 from vitrail.cli.flags import parse_size as parse_size
 
 
+class _Console(Console):
+    """A console that leaves a closed pipe to `main`: whoever read our output has seen enough."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise it again; rich would end the program with code 1."""
+        raise BrokenPipeError
+
+
 def print_json(value: Any) -> None:
     """Write one JSON value to stdout."""
     print(json.dumps(value, indent=2))
@@ -33,7 +41,7 @@ def print_table(
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))
     wide = None if sys.stdout.isatty() else 10_000  # a pipe has no edge to wrap at
-    console = Console(width=wide, highlight=False)
+    console = _Console(width=wide, highlight=False)
     console.print(escape(printable(title)), style="bold")  # not the table's own title, which wraps where the table ends
     console.print(table)
     for note in notes:

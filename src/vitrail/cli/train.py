@@ -120,7 +120,8 @@ def _named(arguments: Arguments) -> RunConfig:
 
 def _stored(arguments: Arguments) -> tuple[RunConfig, RunData]:
     """Return the settings of a stored run; with --resume they may differ only in how the work is done."""
-    check_unshaped(arguments, ("model", "channels"), "resume" if arguments.resume else "config")
+    more = ("model", "channels") if arguments.resume is None else ("model", "channels", "config", "out")
+    check_unshaped(arguments, more, "config" if arguments.resume is None else "resume")
     stored, given = _named(arguments), settings_of(arguments)
     if arguments.steps is not None:
         given |= {"steps": arguments.steps, "minutes": None}
@@ -134,8 +135,8 @@ def _stored(arguments: Arguments) -> tuple[RunConfig, RunData]:
             "with it, or give another --out."
         )
     data = open_run_data(config.data, seed=config.seed)
-    check_same(data, config.data)
-    return config, data
+    check_same(data, config.data, every_image=arguments.resume is not None)
+    return replace(config, data=data.described(config.data)), data
 
 
 def _read_file(path: Path) -> RunConfig:

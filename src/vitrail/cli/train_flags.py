@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Annotated, Any, Literal
 
 from vitrail.base.errors import ConfigError
@@ -170,6 +171,10 @@ def data_of(flags: RunFlags, where: str) -> DataConfig:
     """Return which data a new run takes, and check that it has one length."""
     if sum(given is not None for given in (flags.steps, flags.epochs, flags.minutes)) > 1:
         raise ConfigError("a run has one length: give --steps, --epochs or --minutes.")
+    for name, most in (("epochs", inf), ("minutes", inf), ("fraction", 1.0)):
+        given = getattr(flags, name)
+        if given is not None and not (0 < given <= most and isfinite(given)):
+            raise ConfigError(f"--{name} is {given}, but must be above 0{' and at most 1' if most == 1 else ''}.")
     said = {name: getattr(flags, name) for name in ("val_fraction", "fraction") if getattr(flags, name) is not None}
     told = {path: value for path, value in settings_of(flags).items() if path.startswith("data.")}
     settings = with_settings({"data": {"where": where} | said}, told)["data"]

@@ -1,6 +1,5 @@
 """What a person sees of a run: its settings before, a bar or lines during, the figures and the next command after."""
 
-import sys
 import time
 from typing import Any
 
@@ -8,6 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vitrail.cli.report import counted, print_json, print_table
+from vitrail.cli.say import line
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
 from vitrail.runs.config import RunConfig
@@ -55,7 +55,10 @@ class Watcher:
     def note(self, sentence: str) -> None:
         """Say something besides."""
         if not self.quiet:
-            (self.bar.console.print if self.bar else _line)(f"vitrail: {sentence}")
+            if self.bar is None:
+                line(f"vitrail: {sentence}")
+            else:
+                self.bar.console.print(f"vitrail: {sentence}", markup=False, highlight=False)
 
     def __call__(self, step: int, values: dict[str, float]) -> None:
         """Show the values of a step."""
@@ -73,7 +76,7 @@ class Watcher:
         if evaluated or now - self.printed >= QUIET_SECONDS:
             self.printed = now
             left = (now - self.began) / max(step - self.first, 1) * (self.steps - step)
-            _line(f"step {step}/{self.steps}  {text}  {left:.0f} s left")
+            line(f"step {step}/{self.steps}  {text}  {left:.0f} s left")
 
 
 def describe(values: dict[str, float]) -> str:
@@ -101,12 +104,12 @@ def print_choices(config: RunConfig, data: RunData, folder: RunFolder) -> None:
         "folder": str(folder.path),
     }
     for name, value in lines.items():
-        _line(f"{name:13}{value}")
+        line(f"{name:13}{value}")
     notes = list(data.notes)
     if config.patience is not None and data.held is not None and data.held.split == "test":
         notes.append("the best weights are chosen on the test images, so their accuracy will be a little too high.")
     for note in notes:
-        _line(f"vitrail: {note}")
+        line(f"vitrail: {note}")
 
 
 def regularisation(config: RunConfig) -> str:
@@ -148,7 +151,3 @@ def result_rows(result: dict[str, Any], folder: RunFolder) -> list[tuple[str, st
     if result.get("skipped"):
         rows.append(("skipped", f"{len(result['skipped'])} broken images", f"listed in {folder.path}/skipped.jsonl"))
     return rows
-
-
-def _line(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -179,7 +179,8 @@ class Opened:
         """Make a data set of some rows."""
         part = f"the {split} split of {self.where}" if split else self.where
         if not len(rows):
-            raise InputError(f"{part} is empty.")
+            cut = "; give each class two images or more, or a val folder" if self.is_one_pile() and split else ""
+            raise InputError(f"{part} is empty{cut}.")
         targets = self.targets[rows]
         classes.refuse_unknown(self.pile, targets, self.pile.targets[rows], part, self.labels)
         return Dataset(

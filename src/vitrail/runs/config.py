@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.settings import from_dict, to_dict
+from vitrail.base.settings import from_dict, to_dict, told
 from vitrail.base.trackers import TrackerName
 from vitrail.data.augment import Augmentation
 from vitrail.data.preprocessing import Preprocessing
@@ -51,6 +51,8 @@ class DataConfig:
     """The classes, as found in the training split."""
     images: int = 0
     """Training images, as found."""
+    seen: str | None = None
+    """SHA-256 of the names and classes of the training images, as found."""
     held: str | None = None
     """SHA-256 of the names and classes of the held-out images, as found."""
 
@@ -219,14 +221,15 @@ class RunConfig:
     @property
     def identity(self) -> str:
         """A digest of everything that decides the result."""
-        text = json.dumps(identity(self), sort_keys=True)
+        same = replace(self, execution=Execution(), data=replace(self.data, skip_broken="0"))
+        text = json.dumps(told(same), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def identity(config: RunConfig) -> dict[str, Any]:
-    """Return the settings that decide the result."""
+    """Return the settings that decide the result; how many broken images may be skipped is up to who goes on."""
     settings = to_dict(config)
-    del settings["execution"]
+    del settings["execution"], settings["data"]["skip_broken"]
     return settings
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,13 @@ class RunData:
 
     def described(self, config: DataConfig) -> DataConfig:
         """Return the config with what was found."""
-        return replace(config, labels=self.train.labels, images=len(self.train), held=names_digest(self.held))
+        seen, held = self.digests
+        return replace(config, labels=self.train.labels, images=len(self.train), seen=seen, held=held)
+
+    @cached_property
+    def digests(self) -> tuple[str | None, str | None]:
+        """Digests of the names of both parts, by which their images are known again."""
+        return names_digest(self.train), names_digest(self.held)
 
 
 def open_run_data(config: DataConfig, *, seed: int) -> RunData:
@@ -117,13 +124,17 @@ def joined(one: Dataset, other: Dataset) -> Dataset:
     )
 
 
-def check_same(data: RunData, config: DataConfig) -> None:
-    """Refuse data that has changed since a stored run was made with it."""
+def check_same(data: RunData, config: DataConfig, *, every_image: bool = True) -> None:
+    """Refuse data that has changed since a stored run was made with it, or at least its classes and their number."""
     found = data.described(config)
-    if (found.labels, found.images) != (config.labels, config.images):
+    apart = [f"{config.images} training images then, {found.images} now"] if found.images != config.images else []
+    apart += [f"no class {label} any more" for label in config.labels if label not in found.labels]
+    apart += [f"a new class {label}" for label in found.labels if label not in config.labels]
+    if every_image and not apart and (found.seen, found.held) != (config.seen, config.held):
+        apart = ["other images, or other names of them"]
+    if apart:
         raise InputError(
-            f"{config.where} has {found.images} training images of {len(found.labels)} classes, but the run was made "
-            f"with {config.images} of {len(config.labels)}; it needs the same data."
+            f"{config.where} is not what the run was made with: {'; '.join(apart)}; it needs the same data."
         )
 
 
@@ -131,10 +142,9 @@ def usual_side(dataset: Dataset) -> int:
     """Return the median short side of some images, in pixels, spread over the data set."""
     sides = []
     for index in np.linspace(0, len(dataset) - 1, min(PROBED, len(dataset))).astype(int):
-        found = dataset.read(int(index))
         try:
-            sides.append(_short_side(found))
-        except ImageError:
+            sides.append(_short_side(dataset.read(int(index))))
+        except (ImageError, OSError):
             continue
     if not sides:
         raise InputError(f"none of {len(dataset)} images of {dataset.where} could be read; `vitrail data` tells why.")

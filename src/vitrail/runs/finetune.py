@@ -152,8 +152,8 @@ def spread(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def enter(folder: RunFolder, plan: FinetunePlan) -> None:
-    """Write the plan into its folder, or go on with the same plan."""
-    if folder.plan.is_file():
+    """Write the plan into its folder, or go on with the same plan; one that has nothing to show is overwritten."""
+    if folder.plan.is_file() and folder.begun:
         _check_same(folder, plan)
         return
     with folder.claim(PLAN_LOCK):

@@ -71,6 +71,11 @@ class RunFolder:
         """Whether the run is complete."""
         return self.result.is_file() and self.model.is_file()
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is something to lose: a checkpoint or a result of this run, or of one that belongs to it."""
+        return self.result.is_file() or any(self.path.rglob("checkpoints/step-*"))
+
     def read_config(self) -> RunConfig:
         """Read the settings of the run that is here."""
         try:
@@ -86,7 +91,7 @@ class RunFolder:
         """Begin a run in a folder that is held, or go on with the same run; another one is refused."""
         if self.config.is_file():
             found = differences(config, self.read_config())
-            if found:
+            if found and self.begun:
                 raise InputError(
                     f"{self.path} holds a run with other settings, so it cannot be gone on with: {'; '.join(found)}. "
                     "Give another --out, or --resume alone to go on with its own settings."

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from vitrail.base.errors import ConfigError
 from vitrail.base.settings import to_dict
 from vitrail.model.build import configure
 from vitrail.model.config import ViTConfig
@@ -59,6 +60,11 @@ def fill(
 ) -> RunConfig:
     """Give a recipe's settings their length and whatever was said by hand, and make a run of them."""
     settings["batch"] = changes.get("batch", settings["batch"])
+    if not isinstance(settings["batch"], int) or settings["batch"] < 1:
+        raise ConfigError(f"batch is {settings['batch']!r}, but must be a whole number of images, at least 1.")
+    wrong = [path for path in changes if path.startswith("vit.") and not settings.get("vit")]
+    if wrong:
+        raise ConfigError(f"the model is a ResNet and has no {wrong[0].removeprefix('vit.')}; leave it out.")
     if epochs is not None:
         steps = max(round(epochs * len(data.train) / settings["batch"]), 1)
     settings = _with_length(settings, int(settings["steps"]) if steps is None else steps)
@@ -84,7 +90,7 @@ def facts_of(data: RunData, channels: int | None = None) -> Facts:
     return Facts(
         images=len(data.train),
         classes=data.classes,
-        channels=channels or data.train.channels,
+        channels=data.train.channels if channels is None else channels,
         side=usual_side(data.train),
     )
 

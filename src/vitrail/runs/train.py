@@ -78,7 +78,7 @@ class Run:
         if isinstance(model, ViT):
             model.encoder.recompute = config.execution.recompute
         freeze(model, config.optimizer.frozen)
-        if config.execution.shard:
+        if self.sharded:
             shard(model, ranks)
         state = TrainState(
             model=model,
@@ -87,7 +87,7 @@ class Run:
         )
         return Loop(
             state=state,
-            parallel=parallelise(model, ranks, sharded=config.execution.shard, compiled=config.execution.compiled),
+            parallel=parallelise(model, ranks, sharded=self.sharded, compiled=config.execution.compiled),
             objective=self.objective(),
             schedule=config.schedule,
             config=LoopConfig(
@@ -113,6 +113,11 @@ class Run:
             stop=stop,
             watch=watch,
         )
+
+    @property
+    def sharded(self) -> bool:
+        """Whether ranks hold parts of the model; one alone holds all of it."""
+        return self.config.execution.shard and self.ranks.world > 1
 
     @property
     def two_cores(self) -> bool:
@@ -194,7 +199,7 @@ class Run:
             skip_broken=self.allowance,
         )
         batches = noted(batches, held, self.skipped_file)
-        if self.config.execution.shard:
+        if self.sharded:
             forwards = -(-len(held) // (self.ranks.world * batch))
             size = (1, self.config.model.channels, *self.config.preprocessing.image_size)
             batches = in_company(batches, model, forwards, torch.zeros(size, device=self.ranks.device))

@@ -66,6 +66,9 @@ class Keeper:
                 except CheckpointError as error:
                     notes.append(str(error))
                     continue
+                except OSError as error:
+                    notes.append(f"the checkpoint {path} cannot be read: {error.strerror or error}.")
+                    continue
                 choice = int(_NAME.fullmatch(path.name)[1])  # type: ignore[index]
                 break
             if notes:
