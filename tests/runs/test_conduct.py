@@ -2,9 +2,11 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torch import nn
@@ -12,10 +14,12 @@ from torch import nn
 from tests.train.making import StopAfter, made_config, made_run
 from vitrail.base import trackers
 from vitrail.base.errors import InputError
+from vitrail.base.journal import read_rows
 from vitrail.base.ranks import Ranks
 from vitrail.checkpoint.files import load
 from vitrail.evaluate.classify import Answers
 from vitrail.runs import speed
+from vitrail.runs import train as train_module
 from vitrail.runs.conduct import Watching, conduct, is_finished
 from vitrail.runs.config import Execution
 from vitrail.runs.folder import RunFolder
@@ -53,9 +57,9 @@ def test_the_held_out_images_are_looked_at_once_after_the_last_step(
     looks = []
     asked = Run.answers
 
-    def counting(run: Run, model: nn.Module) -> Answers | None:
+    def counting(run: Run, model: nn.Module, **words: StopSignal | None) -> Answers | None:
         looks.append(1)
-        return asked(run, model)
+        return asked(run, model, **words)
 
     monkeypatch.setattr(Run, "answers", counting)
     run = made_run(tmp_path / "run", made_config(steps=6, evaluate_every=3))
@@ -163,3 +167,29 @@ def test_trackers_hear_nothing_of_trials(tmp_path: Path, tracker: type[_Tracker]
     pace(run, for_seconds=0.01)
     assert speed._runs_with(run, 4)
     assert tracker.opened == 0
+
+
+def test_who_asks_to_stop_does_not_wait_for_an_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = made_config(steps=6, evaluate_every=3)
+    straight, stopped = (made_run(tmp_path / name, config) for name in ("straight", "stopped"))
+    conduct(straight, _Heard(), StopSignal())
+    stop, seen = StopSignal(), []
+    real = train_module.noted
+
+    def asking(batches: Any, held: Any, file: Any) -> Any:
+        for batch in real(batches, held, file):
+            if held is stopped.data.held:
+                seen.append(1)
+                stop._ask(signal.SIGTERM, None)
+            yield batch
+
+    monkeypatch.setattr(train_module, "noted", asking)
+    with pytest.raises(StoppedError, match="stopped after step 3"):
+        conduct(stopped, _Heard(), stop)
+    assert len(seen) == 1  # of several batches
+    assert not any("val_loss" in row for row in read_rows(stopped.folder.path / "metrics.jsonl"))
+    monkeypatch.setattr(train_module, "noted", real)
+    conduct(stopped, _Heard(), StopSignal())
+    assert (stopped.folder.path / "metrics.jsonl").read_bytes() == (straight.folder.path / "metrics.jsonl").read_bytes()
+    ours, theirs = (load(run.folder.model).state_dict() for run in (stopped, straight))
+    assert all(ours[name].equal(theirs[name]) for name in ours)

@@ -1,8 +1,9 @@
 """Put data, model, objective and loop together into one run, and bring it to its end."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from vitrail.runs.start import starting_model
 from vitrail.train.averaging import Average
 from vitrail.train.cores import CORES
 from vitrail.train.keeper import Keeper
-from vitrail.train.loop import Loop, LoopConfig, Watch
+from vitrail.train.loop import Loop, LoopConfig, StoppedError, Watch
 from vitrail.train.objective import Classification
 from vitrail.train.optimizers import freeze, make_optimizer
 from vitrail.train.parallel import in_company, parallelise, shard
@@ -105,7 +106,7 @@ class Run:
                 two_cores=self.two_cores,
             ),
             batches=self.batches,
-            evaluate=self.scores,
+            evaluate=partial(self.scores, stop=stop),
             keep_best=self.keep_best,
             keeper=Keeper(folder=self.folder.checkpoints, run=config.identity, keep=config.execution.keep_checkpoints),
             journal=Journal(self.folder.path, self.trackers()),
@@ -183,7 +184,7 @@ class Run:
         ]
         return noted(itertools.chain.from_iterable(stages), self.data.train, self.skipped_file)
 
-    def answers(self, model: nn.Module) -> Answers | None:
+    def answers(self, model: nn.Module, *, stop: StopSignal | None = None) -> Answers | None:
         """Ask the model about the held-out images."""
         held = self.data.held
         if held is None:
@@ -199,15 +200,17 @@ class Run:
             skip_broken=self.allowance,
         )
         batches = noted(batches, held, self.skipped_file)
+        if stop is not None:
+            batches = _until(batches, stop)
         if self.sharded:
             forwards = -(-len(held) // (self.ranks.world * batch))
             size = (1, self.config.model.channels, *self.config.preprocessing.image_size)
             batches = in_company(batches, model, forwards, torch.zeros(size, device=self.ranks.device))
         return answer(model, batches, held.targets, self.config.preprocessing, self.ranks)
 
-    def scores(self, model: nn.Module) -> dict[str, float]:
-        """Score the model on the held-out images, if there are any."""
-        answers = self.answers(model)
+    def scores(self, model: nn.Module, *, stop: StopSignal | None = None) -> dict[str, float]:
+        """Score the model on the held-out images, if there are any; one rank alone may be asked to stop meanwhile."""
+        answers = self.answers(model, stop=stop if self.ranks.world == 1 else None)
         if answers is None:
             return {}
         self.latest[:] = [answers]
@@ -234,3 +237,10 @@ class Run:
             provenance=provenance | parent | {"config": to_dict(self.config)},
         )
         return write_store(contents, path)
+
+
+def _until(batches: Iterable[Batch], stop: StopSignal) -> Iterator[Batch]:
+    for batch in batches:
+        if stop.number is not None:
+            raise StoppedError("stopped while looking at held-out images.")
+        yield batch

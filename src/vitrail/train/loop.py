@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,8 +75,10 @@ class Loop:
 
     def run(self) -> None:
         """Train from where the state is to the end."""
-        batches, progress = self.batches(self.state.progress.step), self.state.progress
-        clock = _Clock()
+        progress, clock = self.state.progress, _Clock()
+        if progress.step and self._is_look_due():
+            self._look_after()
+        batches = self.batches(progress.step)
         while progress.step < self.config.steps and not progress.stopped:
             batch = next(batches).to(self.ranks.device)
             rate = self.schedule.rate(progress.step, self.config.steps)
@@ -104,14 +106,18 @@ class Loop:
         return taken
 
     def _look_after(self) -> None:
-        """Evaluate, save and stop where it is time for that."""
-        if self._due(self.config.evaluate_every):
-            self._evaluate()
+        """Evaluate, save and stop where it is time for that; who asks to stop does not wait for an evaluation."""
         asked = self.ranks.any(self.stop.asked)
+        if self._is_look_due() and not asked:
+            self._evaluate()
+            asked = self._is_look_due()  # it was cut short
         if asked or self._due(self.config.checkpoint_every):
             self._checkpoint()
-        if asked and self.state.progress.step < self.config.steps:
+        if asked and (self.state.progress.step < self.config.steps or self._is_look_due()):
             raise StoppedError(f"stopped after step {self.state.progress.step}; the same command goes on from there.")
+
+    def _is_look_due(self) -> bool:
+        return self._due(self.config.evaluate_every) and self.state.progress.looked < self.state.progress.step
 
     def _due(self, every: int) -> bool:
         step = self.state.progress.step
@@ -135,11 +141,12 @@ class Loop:
     def _evaluate(self) -> None:
         """Score the averaged weights where there are any, remember the best, and think of stopping."""
         state, progress = self.state, self.state.progress
-        if state.average is None:
-            scores = self._scores()
-        else:
-            with state.average.applied():
+        try:
+            with nullcontext() if state.average is None else state.average.applied():
                 scores = self._scores()
+        except StoppedError:
+            return  # it comes first when the run goes on
+        progress.looked = progress.step
         if self.ranks.first:
             self.journal.log(progress.step, {f"val_{name}": value for name, value in scores.items()})
         self.watch(progress.step, {f"val_{name}": value for name, value in scores.items()})
@@ -150,12 +157,14 @@ class Loop:
     def _scores(self) -> Scores:
         state, progress = self.state, self.state.progress
         state.model.eval()
-        scores = self.evaluate(state.model)
+        try:
+            scores = self.evaluate(state.model)
+        finally:
+            state.model.train()
         score = scores.get("accuracy")
         if score is not None and (progress.best is None or score > progress.best):
             progress.best, progress.best_step = score, progress.step
             self.keep_best(state)
-        state.model.train()
         return scores
 
     def _checkpoint(self) -> None:

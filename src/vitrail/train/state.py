@@ -37,6 +37,8 @@ class Progress:
     """The step of that evaluation."""
     stopped: bool = False
     """Whether early stopping has ended the run."""
+    looked: int = 0
+    """The step of the last evaluation; one that was cut short is made up for."""
 
 
 @dataclass(kw_only=True)
