@@ -132,7 +132,7 @@ def _planned(arguments: Arguments, ranks: Ranks) -> tuple[FinetunePlan, RunData,
     if arguments.minutes is not None:
         found["minutes"] = arguments.minutes
         trial = replace(trial, config=plan.base)
-        stored = read_plan(folder).base.steps if folder.plan.is_file() else None
+        stored = read_plan(folder).base.steps if folder.plan.is_file() and folder.begun else None
         plan = planned(stored or steps_for(trial, arguments.minutes / plan.trainings, lambda steps: steps), found)
     Run(config=plan.base, data=data, folder=folder, ranks=ranks).check()
     if plan.trainings > plan.runs:

@@ -98,7 +98,7 @@ def _settled(arguments: Arguments, ranks: Ranks) -> tuple[RunConfig, RunData]:
         config = complete(request, data_config, data)
         trial = replace(trial, config=config)
     if arguments.minutes is not None:
-        stored = folder.read_config().steps if folder.config.is_file() else None
+        stored = folder.read_config().steps if folder.config.is_file() and folder.begun else None
         given, batch = request.settings.get("evaluate_every"), config.batch
         steps = stored or steps_for(
             trial, arguments.minutes, lambda steps: given or evaluate_every(steps, batch, data.held_out)
