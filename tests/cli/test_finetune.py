@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import vitrail
-from tests.train.making import CLASSES, made_dataset
+from tests.train.making import CLASSES, made_archive, made_dataset
 from vitrail.base.journal import read_rows
 from vitrail.cli.main import main
 from vitrail.model.config import ViTConfig
@@ -19,10 +19,7 @@ QUICK = ("--steps", "4", "--batch", "6", "--threads", "1", "--device", "cpu")
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "made.npz"
-    train, test = made_dataset(30), made_dataset(12, seed=1)
-    arrays = {"x_train": train.pictures.images, "x_test": test.pictures.images}  # type: ignore[attr-defined]
-    np.savez(path, **arrays, y_train=train.targets, y_test=test.targets, class_names=np.array(CLASSES))
-    return path
+    return made_archive(path)
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from tests.train.making import CLASSES, made_dataset
+from tests.train.making import made_archive
 from vitrail.base.journal import read_rows
 from vitrail.cli.main import main
 
@@ -88,10 +87,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> dict[str, Sent]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "made.npz"
-    train, test = made_dataset(30), made_dataset(12, seed=1)
-    arrays = {"x_train": train.pictures.images, "x_test": test.pictures.images}  # type: ignore[attr-defined]
-    np.savez(path, **arrays, y_train=train.targets, y_test=test.targets, class_names=np.array(CLASSES))
-    return path
+    return made_archive(path)
 
 
 def _words(data: Path, out: Path, *track: str) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import vitrail
-from tests.train.making import CLASSES, StopAfter, made_config, made_dataset
+from tests.train.making import CLASSES, StopAfter, made_archive, made_config, made_dataset
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.journal import read_rows
 from vitrail.base.ranks import Ranks
@@ -40,10 +40,7 @@ def _silent(_: RunConfig, __: str) -> Iterator[_Silent]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "made.npz"
-    train, test = made_dataset(42), made_dataset(12, seed=1)
-    arrays = {"x_train": train.pictures.images, "x_test": test.pictures.images}  # type: ignore[attr-defined]
-    np.savez(path, **arrays, y_train=train.targets, y_test=test.targets, class_names=np.array(CLASSES))
-    return path
+    return made_archive(path, 42)
 
 
 @pytest.fixture(scope="module")

@@ -221,16 +221,25 @@ class RunConfig:
     @property
     def identity(self) -> str:
         """A digest of everything that decides the result."""
-        same = replace(self, execution=Execution(), data=replace(self.data, skip_broken="0"))
-        text = json.dumps(told(same), sort_keys=True)
+        text = json.dumps(told(_deciding(self)), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def phases(self) -> list[tuple[int, int, Size]]:
+        """First step, end and image size of each stage, and of what comes after the last."""
+        ends = [round(stage.until * self.steps) for stage in self.stages] + [self.steps]
+        sizes = [stage.image_size for stage in self.stages] + [self.preprocessing.image_size]
+        return list(zip([0, *ends], ends, sizes, strict=False))
+
+
+def _deciding(config: RunConfig) -> RunConfig:
+    """Forget what does not decide the result, or is up to who goes on, such as how many images may be skipped."""
+    return replace(config, execution=Execution(), data=replace(config.data, skip_broken="0"))
 
 
 def identity(config: RunConfig) -> dict[str, Any]:
-    """Return the settings that decide the result; how many broken images may be skipped is up to who goes on."""
-    settings = to_dict(config)
-    del settings["execution"], settings["data"]["skip_broken"]
-    return settings
+    """Return the settings that decide the result."""
+    return to_dict(_deciding(config))
 
 
 def differences(ours: RunConfig, theirs: RunConfig) -> list[str]:

@@ -1,6 +1,5 @@
 """What a run took: time from its journal, arithmetic from its model and the steps that it really made."""
 
-import itertools
 from dataclasses import replace
 
 import torch
@@ -47,10 +46,8 @@ def training_flops(config: RunConfig, steps: int) -> float:
     Stages of smaller images count by their own size. Patches that are left out take their share of the whole with them,
     and frozen parts the gradients that nobody needs.
     """
-    ends = [round(stage.until * config.steps) for stage in config.stages] + [config.steps]
-    sizes = [stage.image_size for stage in config.stages] + [config.preprocessing.image_size]
     macs = 0
-    for (begin, end), size in zip(itertools.pairwise([0, *ends]), sizes, strict=True):
+    for begin, end, size in config.phases:
         macs += max(min(end, steps) - begin, 0) * cost(replace(config.model, image_size=size)).macs
     flops = FLOPS_PER_MAC * macs * config.batch * (1 - config.drop_patches)
     if config.optimizer.frozen:

@@ -3,7 +3,6 @@
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -113,7 +112,8 @@ def names_digest(dataset: Dataset | None) -> str | None:
     """Digest the names and classes of some images, in order, wherever their folder lies; None for none."""
     if dataset is None:
         return None
-    lines = (f"{target} {Path(dataset.name(index)).name}" for index, target in enumerate(dataset.targets.tolist()))
+    names = (dataset.name(index).rpartition("/")[2] for index in range(len(dataset)))
+    lines = (f"{target} {name}" for target, name in zip(dataset.targets.tolist(), names, strict=True))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -1,6 +1,5 @@
 """How fast this machine is: a run's own steps, the most that matrix products reach, the largest batch that fits."""
 
-import itertools
 import os
 import time
 from bisect import bisect
@@ -59,13 +58,12 @@ def steps_for(run: Run, minutes: float, evaluate_every: Callable[[int], int]) ->
 def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:
     """Time a throw-away copy of the run, data included; stages count for their share of the steps."""
     run.check()
-    ends = [0.0, *(stage.until for stage in run.config.stages), 1.0]
     step = 0.0
     with TemporaryDirectory() as folder:
         trial = _trial(run, folder)
         loop = trial.loop(watch=_unseen, stop=StopSignal())
-        for begin, end in itertools.pairwise(ends):
-            step += (end - begin) * _time_from(trial, loop, round(begin * run.config.steps), for_seconds)
+        for begin, end, _ in run.config.phases:
+            step += (end - begin) / run.config.steps * _time_from(trial, loop, begin, for_seconds)
         look = _time_look(trial, loop.state.model, images=run.ranks.agree(int(run.config.batch / step) + 1))
     return Pace(step=step, look=look)
 
@@ -122,8 +120,6 @@ def largest_micro_batch(run: Run) -> int:
         fits = next((part for part in parts if _runs_with(run, part)), 0)
     if not fits:
         raise ConfigError("not even one image fits into memory; choose a smaller model or image, or recompute.")
-    if run.config.augmentation.mixes and fits % 2 and fits > 1:
-        fits -= 1
     return run.ranks.agree(fits)
 
 

@@ -161,8 +161,6 @@ class Run:
     def batches(self, start: int) -> Iterator[Batch]:
         """Yield this rank's batches from a step on, through the stages of growing images."""
         config = self.config
-        ends = [round(stage.until * config.steps) for stage in config.stages] + [config.steps]
-        sizes = [stage.image_size for stage in config.stages] + [config.preprocessing.image_size]
         stages = [
             training_batches(
                 self.data.train,
@@ -179,7 +177,7 @@ class Run:
                 skip_broken=self.allowance,
                 balanced=config.data.balanced,
             )
-            for begin, end, size in zip([0, *ends], ends, sizes, strict=False)
+            for begin, end, size in config.phases
             if end > start
         ]
         return noted(itertools.chain.from_iterable(stages), self.data.train, self.skipped_file)
