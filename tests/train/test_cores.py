@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.train.making import assert_same, made_config, made_loop, made_run, plain, weights
+from vitrail.model.config import BackboneConfig
 from vitrail.train.loop import Loop
 
 
@@ -56,3 +57,17 @@ def test_only_a_model_without_chance_on_two_threads_uses_them(tmp_path: Path, mo
         assert not made_run(tmp_path, replace(config, **change)).two_cores
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     assert not made_run(tmp_path, config).two_cores
+
+
+def test_the_optimiser_moves_a_colour_convolution_as_a_plain_step_does(tmp_path: Path) -> None:
+    """The gradient of its kernel comes with the channels last, which a fused optimiser must not take for the weights."""
+    config = plain(made_config(steps=4))
+    backbone = BackboneConfig(blocks=(), width=8, norm_groups=4)
+    config = replace(config, vit=replace(config.vit, backbone=backbone, patch_size=(1, 1)))
+    loops = []
+    for name, two_cores in (("one", False), ("two", True)):
+        loop = made_loop(made_run(tmp_path / name, config))
+        loops.append(replace(loop, step=replace(loop.step, two_cores=two_cores)))
+        loops[-1].run()
+    for ours, theirs in zip(*(loop.state.model.parameters() for loop in loops), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)

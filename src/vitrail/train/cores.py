@@ -36,10 +36,19 @@ def on_two_cores(
     for gradients, _, _ in done:
         for weight, gradient in zip(learning, gradients, strict=True):
             if gradient is not None:
-                weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
+                weight.grad = laid_out_like(weight, gradient) if weight.grad is None else weight.grad.add_(gradient)
     means = [loss * (half.images.shape[0] / images) for half, (_, loss, _) in zip(halves, done, strict=True)]
     sums = {name: torch.stack([found[name] for _, _, found in done]).sum(0) for name in done[0][2]}
     return torch.stack(means).sum(0), sums
+
+
+def laid_out_like(weight: Tensor, gradient: Tensor) -> Tensor:
+    """Return a gradient with the strides of its weight.
+
+    `backward` guarantees this and `torch.autograd.grad` does not: the gradient of a linear kernel comes transposed, and
+    fused optimisers, which walk through both memories side by side, would then move the wrong weights.
+    """
+    return gradient if gradient.stride() == weight.stride() else torch.empty_like(weight).copy_(gradient)
 
 
 def _gradients(
