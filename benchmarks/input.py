@@ -32,12 +32,12 @@ from PIL import Image, ImageEnhance, ImageOps
 import vitrail.data
 from vitrail.base.memory import keep_freed_memory
 from vitrail.base.seeds import key, keys, uniform
-from vitrail.data.augmentation import CROP, FLIP, OPERATIONS, Augmentation
-from vitrail.data.crop import inception_box
+from vitrail.data.augment.crop import inception_box
+from vitrail.data.augment.randaugment import OPERATIONS as NAMES
+from vitrail.data.augment.settings import CROP, FLIP, OPERATIONS, Augmentation
 from vitrail.data.dataset import Dataset
 from vitrail.data.loader import training_batches
 from vitrail.data.preprocessing import preset
-from vitrail.data.randaugment import OPERATIONS as NAMES
 from vitrail.data.sampler import training_order
 from vitrail.data.transforms import normalise
 

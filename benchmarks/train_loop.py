@@ -32,7 +32,7 @@ from torchvision.transforms import v2
 from transformers import Trainer, TrainerCallback, TrainingArguments, ViTConfig, ViTForImageClassification
 
 from vitrail.base.ranks import Ranks
-from vitrail.data.augment import Augmentation
+from vitrail.data.augment.settings import Augmentation
 from vitrail.data.catalog import open as open_data
 from vitrail.data.preprocessing import preset
 from vitrail.model.config import ViTConfig as OurConfig

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.data.corpus_images import good
 from vitrail.base.errors import ImageError
-from vitrail.data import decode as decode_module
-from vitrail.data.decode import decode, probe
+from vitrail.data.pixels import decode as decode_module
+from vitrail.data.pixels.decode import decode, probe
 
 GOOD = good()
 MOST = 1_000_000  # pixels, so that a mutated size is refused rather than filled

@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data.arrays import dataset, noise
-from tests.data.test_augment import EVERYTHING
+from tests.data.augment.test_apply import EVERYTHING
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.seeds import key, keys, uniform
-from vitrail.data.augment import NO_AUGMENTATION, Augmentation, augment_all
+from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation, augment_all
+from vitrail.data.augment.mixing import mix
 from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset
 from vitrail.data.loader import Batch, evaluation_batches, training_batches
-from vitrail.data.mixing import mix
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import Order
 from vitrail.data.transforms import preprocess

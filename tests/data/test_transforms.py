@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.golden.preprocessing_images import GREY, SIZES, photo
 from vitrail.base.errors import ImageError
-from vitrail.data.decode import from_array
+from vitrail.data.pixels.decode import from_array
+from vitrail.data.pixels.resize import resize
 from vitrail.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, PRESETS, Preprocessing, preset
-from vitrail.data.resize import resize
 from vitrail.data.transforms import normalise, preprocess
 
 RECORDED = {

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitrail.base.settings import from_dict
-from vitrail.data.augmentation import Augmentation
+from vitrail.data.augment.settings import Augmentation
 from vitrail.model.config import ViTConfig
 from vitrail.runs.choose import Facts, choose
 from vitrail.train.schedules import Schedule

@@ -8,7 +8,7 @@ import pytest
 import torch
 from sklearn.metrics import confusion_matrix
 
-from tests.analysis.pages import drawn, figure, pairs, part, read, settings, tables, words
+from tests.report.pages import drawn, figure, pairs, part, read, settings, tables, words
 from tests.train.making import CLASSES, made_config, made_run
 from vitrail.base.journal import read_rows
 from vitrail.checkpoint.files import load

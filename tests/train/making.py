@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from vitrail.base.ranks import Ranks
-from vitrail.data.augment import Augmentation
+from vitrail.data.augment.settings import Augmentation
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.config import ViTConfig

@@ -60,7 +60,7 @@ def test_only_a_model_without_chance_on_two_threads_uses_them(tmp_path: Path, mo
 
 
 def test_the_optimiser_moves_a_colour_convolution_as_a_plain_step_does(tmp_path: Path) -> None:
-    """The gradient of its kernel comes with the channels last, which a fused optimiser must not take for the weights."""
+    """Its gradient comes with the channels last, which a fused optimiser must not take for the order of the weights."""
     config = plain(made_config(steps=4))
     backbone = BackboneConfig(blocks=(), width=8, norm_groups=4)
     config = replace(config, vit=replace(config.vit, backbone=backbone, patch_size=(1, 1)))

@@ -25,18 +25,18 @@ from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, parse_size, print_json
 from vitrail.cli.survey_tables import show
-from vitrail.data.augment import NO_AUGMENTATION, Augmentation
+from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation
 from vitrail.data.budget import Budget
 from vitrail.data.catalog import open as open_data
 from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
-from vitrail.data.duplicates import MOST_BITS, NEAR_BITS
-from vitrail.data.leaks import Findings, find, left_out
-from vitrail.data.sheet import class_sheet, pair_sheet, save_sheet
 from vitrail.data.sources.files import Files
 from vitrail.data.sources.manifest import write_manifest
-from vitrail.data.summary import summarise
-from vitrail.data.survey import Survey, survey
+from vitrail.data.survey.duplicates import MOST_BITS, NEAR_BITS
+from vitrail.data.survey.leaks import Findings, find, left_out
+from vitrail.data.survey.scan import Survey, survey
+from vitrail.data.survey.sheet import class_sheet, pair_sheet, save_sheet
+from vitrail.data.survey.summary import summarise
 
 AUGMENTATIONS = {
     "paper": Augmentation(),

@@ -13,7 +13,6 @@ from typing import Annotated
 
 import tyro
 
-from vitrail.analysis.evaluation_page import write_evaluation
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.memory import keep_freed_memory
 from vitrail.base.ranks import Ranks
@@ -34,6 +33,7 @@ from vitrail.evaluate.evaluation import Evaluation, EvaluationConfig, evaluate
 from vitrail.evaluate.predictions import write_predictions
 from vitrail.evaluate.real import RealLists, check_outputs, choose_with_real, read_real
 from vitrail.evaluate.subset import Choice, choose
+from vitrail.report.evaluation_page import write_evaluation
 from vitrail.runs.config import Device
 from vitrail.runs.evaluation import evaluation_page, open_evaluation_data, told_images
 

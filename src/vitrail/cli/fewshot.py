@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from vitrail.analysis.shots import ShotsLine, check_picture, write_shots
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.progress import silent
 from vitrail.base.ranks import Ranks
@@ -37,6 +36,7 @@ from vitrail.evaluate.fewshot import Method, Score, Shots, check_shots, know_all
 from vitrail.evaluate.neighbours import NEIGHBOURS, neighbours
 from vitrail.evaluate.probe import C, probe
 from vitrail.evaluate.ridge import L2, ridge
+from vitrail.report.shots import ShotsLine, check_picture, write_shots
 from vitrail.runs.config import Device
 
 MethodName = Literal["ridge", "neighbours", "probe"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from vitrail.base.printable import printable
 from vitrail.cli.report import in_bytes, print_table
-from vitrail.data.survey import short_name
+from vitrail.data.survey.scan import short_name
 
 MOST_CLASSES = 40
 MOST_LISTED = 20

@@ -11,16 +11,16 @@ from torch import Tensor
 from vitrail.base.errors import ImageError
 from vitrail.base.seeds import key, keys, uniform
 from vitrail.base.shapes import PixelBatch, Pixels
-from vitrail.data.augment import Augmentation, augment_all
+from vitrail.data.augment.geometry import rows_needed
+from vitrail.data.augment.mixing import Shares, Targets, mix
+from vitrail.data.augment.settings import Augmentation, augment_all
 from vitrail.data.dataset import Dataset
-from vitrail.data.decode import to_channels
-from vitrail.data.geometry import rows_needed
-from vitrail.data.mixing import Shares, Targets, mix
 from vitrail.data.permutation import Positions
+from vitrail.data.pixels.decode import to_channels
+from vitrail.data.pixels.upper import RowsNeeded
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import Order, batch_positions
 from vitrail.data.transforms import preprocess
-from vitrail.data.upper import RowsNeeded
 
 SUBSTITUTES = 20  # a broken image is replaced by the first good one of so many
 

@@ -13,8 +13,8 @@ from jaxtyping import Int
 
 from vitrail.base.errors import ImageError, InputError
 from vitrail.base.shapes import Pixels
-from vitrail.data.decode import decode, from_array
-from vitrail.data.upper import RowsNeeded, decode_upper
+from vitrail.data.pixels.decode import decode, from_array
+from vitrail.data.pixels.upper import RowsNeeded, decode_upper
 
 Rows = Int[np.ndarray, "image"]
 

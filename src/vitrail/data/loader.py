@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.memory import keep_freed_memory
-from vitrail.data.augment import Augmentation
+from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, EvaluationSteps, TrainingSteps
 from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset

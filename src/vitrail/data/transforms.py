@@ -4,8 +4,8 @@ import torch
 
 from vitrail.base.errors import ImageError
 from vitrail.base.shapes import Images, NewPixels, PixelBatch, Pixels
+from vitrail.data.pixels.resize import resize, resize_window, side_by_side
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.data.resize import resize, resize_window, side_by_side
 
 # A resized image of more than this many times the pixels that are kept is not made; only what is kept of it is.
 _WASTE = 16

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vitrail.base.errors import ImageError, InputError, did_you_mean
 from vitrail.base.shapes import NewPixels, Pixels
-from vitrail.data.decode import decode, from_array, from_pil, to_channels
+from vitrail.data.pixels.decode import decode, from_array, from_pil, to_channels
 from vitrail.data.sources.files import read_inside
 
 Picture = str | os.PathLike[str] | bytes | Image.Image | np.ndarray | Tensor

@@ -7,7 +7,7 @@ reference release: 500 steps, or 100 of 500. Table 2's ImageNet results have 512
 
 from dataclasses import dataclass
 
-from vitrail.data.augment import Augmentation
+from vitrail.data.augment.settings import Augmentation
 from vitrail.model.build import configure
 from vitrail.model.cost import cost
 from vitrail.recipes.paper import FINETUNING_BATCH, FINETUNING_SIZE, TABLE_4, Finetuning

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vitrail.base.settings import to_dict
-from vitrail.data.augment import Augmentation
+from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
 from vitrail.model.build import configure
 from vitrail.model.config import ViTConfig

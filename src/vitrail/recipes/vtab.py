@@ -13,7 +13,7 @@ from typing import Any
 
 from vitrail.base.errors import InputError, did_you_mean
 from vitrail.base.ranks import Ranks
-from vitrail.data.augment import Augmentation
+from vitrail.data.augment.settings import Augmentation
 from vitrail.data.catalog import open_splits
 from vitrail.data.sources.vtab import is_vtab
 from vitrail.model.patches import Size

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vitrail.base.settings import to_dict
-from vitrail.data.augment import Augmentation
+from vitrail.data.augment.settings import Augmentation
 from vitrail.model.config import ViTConfig
 from vitrail.model.patches import Size
 from vitrail.runs.choose import SMALL_SIDE, Facts

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vitrail.base.settings import to_dict
-from vitrail.data.augment import Augmentation
+from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
 from vitrail.model.config import BackboneConfig, ViTConfig
 from vitrail.train.objective import LossConfig

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from vitrail.base.errors import ConfigError
 from vitrail.base.settings import from_dict, to_dict, told
 from vitrail.base.trackers import TrackerName
-from vitrail.data.augment import Augmentation
+from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import Config
 from vitrail.model.config import ViTConfig

@@ -9,7 +9,7 @@ import numpy as np
 from vitrail.base.errors import ImageError, InputError
 from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
-from vitrail.data.decode import probe
+from vitrail.data.pixels.decode import probe
 from vitrail.data.subsets import fraction_of, stratified_split
 from vitrail.runs.config import DataConfig
 

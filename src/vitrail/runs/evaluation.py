@@ -9,10 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vitrail.analysis.evaluation_page import EvaluationPage, Figure
-from vitrail.analysis.markup import number, percent
-from vitrail.analysis.reliability import Bin
-from vitrail.analysis.story import DataStory
 from vitrail.checkpoint.contents import Contents
 from vitrail.data.catalog import Opened
 from vitrail.data.dataset import Dataset
@@ -24,6 +20,10 @@ from vitrail.evaluate.evaluation import Evaluation
 from vitrail.evaluate.metrics import Metrics
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
+from vitrail.report.evaluation_page import EvaluationPage, Figure
+from vitrail.report.markup import number, percent
+from vitrail.report.reliability import Bin
+from vitrail.report.story import DataStory
 from vitrail.runs.data import names_digest
 from vitrail.runs.mistakes import evaluation_story, shown_mistakes
 

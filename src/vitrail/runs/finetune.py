@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from vitrail.analysis.sweep import seeds_section, sweep_section
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import from_dict, to_dict
+from vitrail.report.sweep import seeds_section, sweep_section
 from vitrail.runs.conduct import Watching, claimed, conduct
 from vitrail.runs.config import RunConfig, identity, told_apart
 from vitrail.runs.data import RunData, open_run_data

@@ -3,11 +3,11 @@
 from contextlib import nullcontext
 from typing import Any
 
-from vitrail.analysis.report import DataStory, Mistake, RunStory, write_report
 from vitrail.base.journal import read_rows
 from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import load
 from vitrail.evaluate.classify import Answers
+from vitrail.report.report import DataStory, Mistake, RunStory, write_report
 from vitrail.runs.cost import costs, told_costs
 from vitrail.runs.folder import write_json
 from vitrail.runs.mistakes import evaluation_story, shown_mistakes

@@ -1,9 +1,9 @@
 """Answers as a page shows them: class by class, and the images with wrong ones."""
 
-from vitrail.analysis.story import EvaluationStory, Mistake
 from vitrail.base.errors import ImageError
 from vitrail.data.dataset import Dataset
 from vitrail.evaluate.classify import Answers
+from vitrail.report.story import EvaluationStory, Mistake
 
 MISTAKES = 24
 MOST_CLASSES_IN_MATRIX = 2000

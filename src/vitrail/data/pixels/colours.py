@@ -1,0 +1,83 @@
+"""Any way of writing colours to red, green and blue of 8 bits; and arrays, and other numbers of channels."""
+
+import numpy as np
+import torch
+from PIL import Image
+
+from vitrail.base.errors import ImageError
+from vitrail.base.shapes import NewPixels, Pixels
+from vitrail.data.pixels.orientation import PixelArray
+
+_SIXTEEN_BITS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
+_LUMA = (19595, 38470, 7471)  # ITU-R 601: 0.299, 0.587, 0.114 as parts of 2^16, which Pillow's "L" has too
+
+
+def rgb(image: Image.Image) -> PixelArray:
+    """Turn a loaded Pillow image of any mode into red, green and blue.
+
+    Transparent parts lie on white. Grey of 16 bits is divided by 257, so that black stays black and white white. Colour
+    profiles are not applied.
+    """
+    if image.mode in _SIXTEEN_BITS:
+        return _sixteen_bits(image)
+    if image.mode == "F":
+        raise ImageError("its pixels are fractions, which have no agreed black and white; convert it to 8 or 16 bits.")
+    if image.mode in ("RGBA", "RGBa", "LA", "La", "PA") or "transparency" in image.info:
+        return np.array(_on_white(image))
+    return np.array(image if image.mode == "RGB" else image.convert("RGB"))
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    if image.mode == "La":  # Pillow undoes a premultiplied alpha only to its own kind
+        image = image.convert("LA")
+    image = image.convert("RGBA")
+    white = Image.new("RGB", image.size, "white")
+    white.paste(image, mask=image.getchannel("A"))
+    return white
+
+
+def _sixteen_bits(image: Image.Image) -> PixelArray:
+    values = np.asarray(image).astype(np.int32)
+    low, high = int(values.min()), int(values.max())
+    if low < 0 or high > 65535:
+        raise ImageError(
+            f"its pixels go from {low} to {high}, but 16 bits hold 0 to 65535; convert it to 8 or 16 bits."
+        )
+    grey = ((values + 128) // 257).astype(np.uint8)
+    if isinstance(clear := image.info.get("transparency"), int):
+        grey[values == clear] = 255
+    return np.repeat(grey[:, :, None], 3, axis=2)
+
+
+def from_array(array: np.ndarray) -> Pixels:
+    """Turn height x width, or height x width x channel, of uint8 into pixels that share the array's memory if it can.
+
+    An array that is read-only, or whose rows are not in order, is copied.
+    """
+    if array.dtype != np.uint8:
+        raise ImageError(f"an image array must be of uint8, 0 to 255, not {array.dtype}; scale it first.")
+    if array.ndim not in (2, 3) or 0 in array.shape:
+        raise ImageError(
+            f"an image array must be height x width or height x width x channel, and not empty, not {array.shape}."
+        )
+    array = array[:, :, None] if array.ndim == 2 else array
+    if not array.flags.c_contiguous or not array.flags.writeable:
+        array = np.array(array, order="C")
+    return torch.from_numpy(array).permute(2, 0, 1)
+
+
+def to_channels(pixels: Pixels, channels: int) -> NewPixels:
+    """Give an image another number of channels: grey repeated for three, ITU-R 601 luma for one."""
+    given = pixels.shape[0]
+    if given == channels:
+        return pixels
+    if given == 1 and channels == 3:
+        return pixels.permute(1, 2, 0).repeat(1, 1, 3).permute(2, 0, 1)
+    if given == 3 and channels == 1:
+        red, green, blue = pixels.to(torch.int32)
+        luma = (red * _LUMA[0] + green * _LUMA[1] + blue * _LUMA[2] + (1 << 15)) >> 16
+        return luma.to(torch.uint8)[None]
+    raise ImageError(
+        f"an image of {given} channels cannot become one of {channels}; "
+        "only grey and colour turn into each other, so give images of the model's channels."
+    )

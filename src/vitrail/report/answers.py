@@ -1,0 +1,141 @@
+"""How a model answered: confusions, classes, and the mistakes it was surest of."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vitrail.base.scores import Confusion, most_confused
+from vitrail.report.markup import Html, bar, folded, name, number, percent, section, table, tag, text
+from vitrail.report.plots import HIT, MISS, data_uri, heat_map, strengths, thumbnail
+from vitrail.report.story import EvaluationStory, Mistake
+
+WITH_NUMBERS = 20
+"""The most classes whose matrix has room for numbers."""
+LISTED = 100
+"""The most classes that are all listed at once."""
+FOLDED = 1000
+"""The most classes that are all listed behind a click."""
+WORST = 50
+"""The classes that are listed when there are more."""
+MOST_MISTAKES = 24
+"""The images of the gallery."""
+
+
+def confusions(story: EvaluationStory) -> Html:
+    """Show the matrix, as large as its classes allow, and the pairs that are mistaken most."""
+    classes = len(story.labels)
+    if story.confusion is None:
+        note = f"With {classes:,} classes the matrix is too large to be seen."
+        return section("Confusions", tag("p", text(note), class_="muted"))
+    if classes <= WITH_NUMBERS:
+        matrix = _matrix(story.labels, story.confusion)
+        note = "Rows are true classes, columns are answers; colour is the share of the row."
+    else:
+        address = data_uri(heat_map(story.confusion))
+        matrix = tag("img", src=address, alt=f"Confusion matrix of {classes} classes", class_="heat")
+        note = (
+            f"Rows are the {classes:,} true classes, columns are answers, both in the order of the labels; "
+            "blue is right, red is wrong."
+        )
+    left = tag("div", matrix, tag("p", text(note), class_="muted"))
+    right = tag("div", tag("h3", text("Most confused")), _pairs(story.labels, story.confusion))
+    return section("Confusions", tag("div", left, right, class_="two"))
+
+
+def classes(story: EvaluationStory) -> Html:
+    """List the classes, the worst first, and all of them where that is readable."""
+    scores = story.scores
+    order = np.argsort(np.nan_to_num(scores.f1, nan=2.0), kind="stable")  # never seen, never answered: last
+    count = len(story.labels)
+    summary = f"Balanced accuracy {percent(scores.balanced_accuracy)}, mean F1 {percent(scores.macro_f1)}."
+    if count <= LISTED:
+        whole = _classes(story, order)
+        shown = [tag("div", whole, class_="tall") if count > WITH_NUMBERS else whole]
+        lead = f"All {count} classes, the worst first. " if count > 1 else ""
+    else:
+        shown = [_classes(story, order[:WORST])]
+        lead = f"The worst {WORST} of {count:,} classes. "
+    if LISTED < count <= FOLDED:
+        everything = tag("div", _classes(story, np.arange(count)), class_="tall")
+        shown.append(folded(f"All {count:,} classes, in the order of the labels", everything))
+    return section("Classes", tag("p", text(lead + summary), class_="muted"), *shown)
+
+
+def mistakes(given: Sequence[Mistake]) -> Html:
+    """Show the wrong answers that the model was surest of."""
+    order = sorted(given, key=lambda mistake: (-mistake.confidence, mistake.name))[:MOST_MISTAKES]
+    if not order:
+        return section("Most confident mistakes", tag("p", text("There are none to show."), class_="muted"))
+    note = tag("p", text("The answer with its probability, then the true class."), class_="muted")
+    return section("Most confident mistakes", note, tag("div", *map(_mistake, order), class_="gallery"))
+
+
+def _mistake(mistake: Mistake) -> Html:
+    few = "few" if max(mistake.pixels.shape[1:]) <= 64 else ""
+    image = tag("img", src=data_uri(thumbnail(mistake.pixels)), alt=f"{mistake.name}: {mistake.truth}", class_=few)
+    answer = tag("span", name(mistake.answer), text(f" {percent(mistake.confidence, 0)}"), class_="wrong")
+    truth = tag("span", text("is "), name(mistake.truth))
+    label = tag("p", answer, Html("<br>"), truth)
+    return tag("figure", image, label, tag("p", name(mistake.name), class_="file"))
+
+
+def _matrix(labels: Sequence[str], confusion: Confusion) -> Html:
+    strength = strengths(confusion)
+    corner = tag("th", text("truth \N{RIGHTWARDS ARROW} answer"), scope="col")
+    head = tag("tr", corner, *(tag("th", name(label), scope="col", title=label) for label in labels))
+    rows = []
+    for truth, label in enumerate(labels):
+        cells = (
+            _cell(
+                int(confusion[truth, answer]), float(strength[truth, answer]), f"{label} \N{RIGHTWARDS ARROW} {given}"
+            )
+            for answer, given in enumerate(labels)
+            if answer != truth
+        )
+        right = _cell(int(confusion[truth, truth]), float(strength[truth, truth]), label, colour=HIT)
+        ordered = list(cells)
+        ordered.insert(truth, right)
+        rows.append(tag("tr", tag("th", name(label), scope="row", title=label), *ordered))
+    inside = tag("table", tag("thead", head), tag("tbody", *rows), class_="matrix")
+    return tag("div", inside, class_="scroll")
+
+
+def _cell(count: int, strength: float, what: str, *, colour: tuple[int, int, int] = MISS) -> Html:
+    if count == 0:
+        return tag("td", text("0"), class_="none")
+    red, green, blue = colour
+    shade = f"background:rgba({red},{green},{blue},{strength:.2f})"
+    title = f"{what}: {count:,}, {percent(strength**2)}"
+    return tag("td", text(f"{count:,}"), style=shade, title=title, class_="strong" if strength > 0.62 else "")
+
+
+def _pairs(labels: Sequence[str], confusion: Confusion) -> Html:
+    pairs = most_confused(confusion, 10)
+    if not pairs:
+        return tag("p", text("Every answer was right."), class_="muted")
+    support = confusion.sum(axis=1, dtype=np.int64)
+    rows = (
+        (
+            name(labels[truth]),
+            name(labels[answer]),
+            text(number(images)),
+            text(percent(images / int(support[truth]))),
+        )
+        for truth, answer, images in pairs
+    )
+    return table(("truth", "answer", "images", "share"), rows, kind="pairs")
+
+
+def _classes(story: EvaluationStory, order: np.ndarray) -> Html:
+    scores = story.scores
+    rows = (
+        (
+            name(story.labels[at]),
+            text(number(int(scores.support[at]))),
+            bar(float(scores.recall[at]), percent(float(scores.recall[at]))),
+            text(percent(float(scores.precision[at]))),
+            text(percent(float(scores.f1[at]))),
+        )
+        for at in map(int, order)
+    )
+    return table(("class", "images", "recall", "precision", "F1"), rows)

@@ -1,0 +1,139 @@
+"""The facts of a run: its key figures, its data, its cost, its settings."""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from vitrail.base.scores import interval
+from vitrail.report.markup import Html, bar, folded, name, number, percent, section, short, table, tag, text
+from vitrail.report.story import DataStory, RunStory
+
+FEW_CLASSES = 20
+"""The most classes whose counts are shown without a click."""
+WITH_BARS = 100
+"""The most classes whose counts have bars."""
+FOLDED = 1000
+"""The most classes whose counts are all listed."""
+LONG = 300
+"""Letters of a setting from which on it is folded."""
+
+
+def key_figures(story: RunStory) -> Html:
+    """Show the accuracy with its interval, and the first three entries of the cost."""
+    tiles = []
+    if story.evaluation is not None and story.evaluation.scores.total:
+        scores = story.evaluation.scores
+        low, high = interval(scores.correct, scores.total)
+        spread = f"95% interval {percent(low)} to {percent(high)}; {number(scores.total)} images"
+        tiles.append(tile(f"{story.evaluation.split} accuracy", percent(scores.accuracy, 2), spread))
+        if story.evaluation.top5 is not None and len(story.evaluation.labels) > 5:
+            tiles.append(tile(f"{story.evaluation.split} top-5 accuracy", percent(story.evaluation.top5, 2), ""))
+    tiles.extend(tile(label, short(value), "") for label, value in islice(story.cost.items(), 3))
+    return tag("dl", *tiles, class_="tiles") if tiles else Html("")
+
+
+def data(story: DataStory) -> Html:
+    """Show where the images came from, and how many of each class there are."""
+    labels = list(dict.fromkeys(label for counts in story.splits.values() for label in counts))
+    told = {"from": story.where, "classes": number(len(labels))}
+    if story.image_size is not None:
+        height, width = story.image_size
+        told["seen at"] = f"{width}x{height} pixels, {story.channels} channel{'s' if story.channels != 1 else ''}"
+    if story.skipped:
+        told["left out"] = f"{number(story.skipped)} images that could not be read"
+    rows = ((name(split), *map(text, _spread(counts))) for split, counts in story.splits.items())
+    splits = table(("split", "images", "classes", "smallest", "largest class"), rows)
+    parts = [tag("div", facts_table(told), splits, class_="two")]
+    if labels:
+        counted = _counts(story, labels)
+        if len(labels) <= FEW_CLASSES:
+            parts.append(tag("details", tag("summary", text("Images of each class")), counted, open="open"))
+        else:
+            rarest = f"The rarest {FOLDED:,} of {len(labels):,} classes"
+            heading = "Images of each class" if len(labels) <= FOLDED else rarest
+            parts.append(folded(heading, tag("div", counted, class_="tall")))
+    return section("Data", *parts)
+
+
+def cost(story: Mapping[str, float | int | str]) -> Html:
+    """Show what the run took."""
+    if not story:
+        return Html("")
+    return section("Cost", facts_table({label: number(value) for label, value in story.items()}))
+
+
+def settings(story: Mapping[str, Any]) -> Html:
+    """Show every setting, one table for each group, behind a click."""
+    groups: dict[str, dict[str, Any]] = {"": {}}
+    for key, value in story.items():
+        if isinstance(value, Mapping) and value:
+            groups[key] = dict(_leaves(value))
+        else:
+            groups[""][key] = value
+    tables = [
+        tag("div", *([tag("h3", name(group))] if group else []), _settings(values))
+        for group, values in groups.items()
+        if values
+    ]
+    count = sum(map(len, groups.values()))
+    inside = tag("div", *tables, class_="groups")
+    return section("Settings", folded(f"All {count} settings" if count != 1 else "The setting", inside))
+
+
+def tile(label: str, value: str, note: str) -> Html:
+    """Show one figure, large, with what belongs to it below."""
+    small = [tag("small", text(note))] if note else []
+    return tag("div", tag("dt", text(label)), tag("dd", tag("b", text(value)), *small), class_="tile")
+
+
+def facts_table(told: Mapping[str, str]) -> Html:
+    """Show names beside values."""
+    rows = (tag("tr", tag("th", text(label), scope="row"), tag("td", name(value))) for label, value in told.items())
+    return tag("div", tag("table", tag("tbody", *rows), class_="facts"), class_="scroll")
+
+
+def _spread(counts: Mapping[str, int]) -> Iterator[str]:
+    """Say how many images and classes a split has, and how unevenly."""
+    present = [count for count in counts.values() if count]
+    yield number(sum(present))
+    yield number(len(present))
+    yield number(min(present, default=0))
+    yield number(max(present, default=0))
+
+
+def _counts(story: DataStory, labels: list[str]) -> Html:
+    splits = list(story.splits.values())
+    if len(labels) > FOLDED:
+        labels = sorted(labels, key=lambda label: sum(counts.get(label, 0) for counts in splits))[:FOLDED]
+    largest = [max(counts.values(), default=0) for counts in splits]
+
+    def cell(count: int, most: int) -> Html:
+        return bar(count / max(most, 1), number(count)) if len(labels) <= WITH_BARS else text(number(count))
+
+    rows = (
+        (name(label), *(cell(counts.get(label, 0), most) for counts, most in zip(splits, largest, strict=True)))
+        for label in labels
+    )
+    return table(("class", *story.splits), rows)
+
+
+def _leaves(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the settings of a group with dotted names."""
+    for key, value in given.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
+
+
+def _settings(values: Mapping[str, Any]) -> Html:
+    rows = (tag("tr", tag("th", name(key), scope="row"), tag("td", _value(value))) for key, value in values.items())
+    return tag("table", tag("tbody", *rows), class_="facts")
+
+
+def _value(value: Any) -> Html:
+    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if len(written) <= LONG:
+        return name(written)
+    return folded(f"{len(written):,} letters", tag("div", name(written)))
