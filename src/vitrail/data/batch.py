@@ -13,7 +13,8 @@ from vitrail.base.seeds import key, keys, uniform
 from vitrail.base.shapes import PixelBatch, Pixels
 from vitrail.data.augment.geometry import rows_needed
 from vitrail.data.augment.mixing import Shares, Targets, mix
-from vitrail.data.augment.settings import Augmentation, augment_all
+from vitrail.data.augment.apply import augment_all
+from vitrail.data.augment.settings import Augmentation
 from vitrail.data.dataset import Dataset
 from vitrail.data.permutation import Positions
 from vitrail.data.pixels.decode import to_channels

@@ -10,7 +10,8 @@ from PIL import Image, ImageDraw, ImageOps
 from vitrail.base.files import atomic_write
 from vitrail.base.seeds import key, keys, uniform
 from vitrail.base.shapes import Pixels
-from vitrail.data.augment.settings import Augmentation, augment
+from vitrail.data.augment.apply import augment
+from vitrail.data.augment.settings import Augmentation
 from vitrail.data.dataset import UNLABELLED
 from vitrail.data.survey.leaks import Twin
 from vitrail.data.survey.lettering import fit, lettering
