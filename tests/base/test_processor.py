@@ -174,3 +174,25 @@ assert calls == [1], calls
 def test_it_is_settled_and_said_once_before_a_model_computes(work, said) -> None:
     done = subprocess.run([sys.executable, "-c", PYTHON.format(work=work)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, said)
+
+
+LATE = """
+import os
+import torch
+import vitrail
+from vitrail.base import processor
+torch.manual_seed(0)  # what a program does with torch before it makes a model
+processor.limit_onednn = lambda: os.environ.__setitem__(processor.LIMIT, "AVX2")
+model = vitrail.create("Ti/16", image_size=32)
+torch.nn.functional.gelu(torch.randn(64))
+"""
+
+
+def test_onednn_heeds_a_limit_that_is_set_after_torch_was_imported() -> None:
+    environ = {name: value for name, value in os.environ.items() if name != LIMIT} | {"ONEDNN_VERBOSE": "1"}
+    done = subprocess.run([sys.executable, "-c", LATE], env=environ, capture_output=True, text=True, check=True)
+    told = [line for line in done.stdout.splitlines() if ",info,cpu,isa:" in line]
+    if not told:
+        pytest.skip("torch was built without oneDNN's messages")
+    assert "AVX2" in told[0]
+    assert "AVX-512" not in told[0]
