@@ -97,7 +97,7 @@ def test_show_tells_everything(path, capsys) -> None:
     assert report["provenance"]["data"] == "insects"
     assert report["notes"] == []
     code, out, _ = run(capsys, "show", path)
-    for part in ("config.depth", "insects", model.digest, "7: ant, [bold]bee, [/]", f"{report['parameters']:,}"):
+    for part in ("  depth ", "insects", model.digest, "7: ant, [bold]bee, [/]", f"{report['parameters']:,}"):
         assert part in out
 
 

@@ -7,14 +7,13 @@ SHA-256 of their own, checked whenever they are read.
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from vitrail.base.errors import CheckpointError, ImageError, WriteError
-from vitrail.base.files import atomic_write
+from vitrail.base.files import atomic_write, cache_folder
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
@@ -36,8 +35,7 @@ _DIGEST_BYTES = 32
 
 def default_folder() -> Path:
     """Return where features are kept unless somebody says otherwise."""
-    caches = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(caches) if Path(caches).is_absolute() else Path.home() / ".cache") / "vitrail" / "features"
+    return cache_folder() / "features"
 
 
 def feature_key(

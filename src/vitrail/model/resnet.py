@@ -11,6 +11,7 @@ from typing import get_args
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vitrail.base.processor import settle
 from vitrail.base.shapes import FeatureMap, Images, Logits, Representation
 from vitrail.model.config import check_choice, check_count, check_divides, check_positive, check_size
 from vitrail.model.convolution import Standardisation, make_conv, make_norm
@@ -90,6 +91,7 @@ class ResNet(nn.Module):
 
     def __init__(self, config: ResNetConfig) -> None:
         super().__init__()
+        settle()  # before a model computes for the first time
         self.config = config
         self.root = _conv(config, config.channels, config.width, 7, stride=2)
         self.stages = nn.ModuleList()

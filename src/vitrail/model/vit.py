@@ -3,6 +3,7 @@
 from torch import nn
 
 from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.processor import settle
 from vitrail.base.shapes import Images, Logits, Representation
 from vitrail.model.config import ViTConfig
 from vitrail.model.embedding import Embedding
@@ -21,6 +22,7 @@ class ViT(nn.Module):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
+        settle()  # before a model computes for the first time
         self.config = config
         self.backbone = Backbone(config.backbone, config.channels) if config.backbone else None
         self.embedding = Embedding(config)
