@@ -73,7 +73,7 @@ def _by_hand(path: Path, dataset: vitrail.data.Dataset) -> np.ndarray:
     """The logits of every image, one at a time."""
     model = vitrail.load(path)
     inputs = [
-        normalise(preprocess(dataset.image(at), model.preprocessing)[None], model.preprocessing)
+        normalise(preprocess(dataset.image(at), model.info.preprocessing)[None], model.info.preprocessing)
         for at in range(len(dataset))
     ]
     return np.concatenate([model(one).detach().numpy() for one in inputs])

@@ -23,8 +23,8 @@ from vitrail.checkpoint.source import from_tensors
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import evaluation_shard
-from vitrail.evaluate.features import Features, feature_width, shared
-from vitrail.model.build import Model
+from vitrail.evaluate.features import Features, shared
+from vitrail.model.contract import Model
 
 VERSION = 1
 """Goes up whenever the same model and image may give other features: another decoder, another resize."""
@@ -88,7 +88,7 @@ def read_features(folder: Path, key: str, *, images: int, model: Model) -> Featu
     except OSError as error:
         raise CheckpointError(f"{path} cannot be opened: {error.strerror or error}.") from None
     shapes = {name: spec.shape for name, (spec, _) in container.places.items()}
-    wanted = {"values": (images, feature_width(model.config)), "read": (images,)}
+    wanted = {"values": (images, model.config.feature_width), "read": (images,)}
     if container.recorded_digest() != container.computed_digest() or container.metadata.get(_KEY) != key:
         raise CheckpointError(f"{path} is damaged: its SHA-256 is not the one that it carries.")
     if shapes != wanted:
