@@ -9,6 +9,7 @@ from vitrail.model.attention import SelfAttention
 from vitrail.model.config import ViTConfig
 from vitrail.model.mlp import Mlp
 from vitrail.model.positions import make_positions
+from vitrail.model.trace import NOTHING, MapRecorder, Recorder
 
 
 def stochastic_depth(branch: Tensor, rate: float, generator: torch.Generator | None = None) -> Tensor:
@@ -35,10 +36,10 @@ class EncoderBlock(nn.Module):
         self.norm2 = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.mlp = Mlp(config.dim, config.mlp_dim, gelu=config.gelu, dropout=config.dropout)
 
-    def forward(self, tokens: Tokens, *, first_only: bool = False) -> KeptTokens:
-        """Map z_(l-1) to z_l, or to its first token only, which takes far less work."""
+    def forward(self, tokens: Tokens, *, first_only: bool = False, maps: MapRecorder | None = None) -> KeptTokens:
+        """Map z_(l-1) to z_l, or to its first token only, which takes far less work; `maps` asks for A."""
         kept = tokens[:, :1] if first_only else tokens
-        kept = kept + self.skip(self.attention(self.norm1(tokens), first_only=first_only))  # Eq. 2
+        kept = kept + self.skip(self.attention(self.norm1(tokens), first_only=first_only, maps=maps))  # Eq. 2
         return kept + self.skip(self.mlp(self.norm2(kept)))  # Eq. 3
 
     def skip(self, branch: Tensor) -> Tensor:
@@ -69,15 +70,16 @@ class Encoder(nn.Module):
         self.positions = nn.ModuleList(table for table in made if table is not None)
         self.norm = None if config.norm_pooled else nn.LayerNorm(config.dim, eps=config.norm_eps)
 
-    def forward(self, tokens: Tokens, *, first_only: bool = False) -> KeptTokens:
-        """Encode the sequence; if only the first token is asked for, the last block computes only that."""
+    def forward(self, tokens: Tokens, *, first_only: bool = False, recorder: Recorder = NOTHING) -> KeptTokens:
+        """Encode the sequence; with `first_only` the last block computes only the first token."""
         last = len(self.blocks) - 1
         for layer, block in enumerate(self.blocks):
-            placed, alone = self.place(tokens, layer), first_only and layer == last
-            if self.recompute and torch.is_grad_enabled():
+            placed, alone, maps = self.place(tokens, layer), first_only and layer == last, recorder.maps.get(layer)
+            if self.recompute and torch.is_grad_enabled() and maps is None:  # a map that is kept is not computed again
                 tokens = checkpoint(block, placed, first_only=alone, use_reentrant=False)
             else:
-                tokens = block(placed, first_only=alone)
+                tokens = block(placed, first_only=alone, maps=maps)
+            recorder.layer(layer + 1, tokens)
         return self.finish(tokens)
 
     def place(self, tokens: Tokens, layer: int) -> Tokens:

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from vitrail.base.shapes import KeptTokens, Pooled, Representation
+from vitrail.base.shapes import KeptTokens, Logits, Pooled, Representation
 from vitrail.model.attention import attend
 from vitrail.model.config import ViTConfig
 from vitrail.model.mlp import Mlp
@@ -43,6 +43,11 @@ class Head(nn.Module):
         width = config.representation_size or config.dim
         self.representation = nn.Linear(config.dim, width) if config.representation_size else None
         self.linear = nn.Linear(width, config.num_classes) if config.num_classes else None
+
+    def forward(self, tokens: KeptTokens) -> Logits:
+        """Map tokens to logits, or to the representation when the model has no classes."""
+        representation = self.represent(tokens)
+        return representation if self.linear is None else self.linear(representation)
 
     def represent(self, tokens: KeptTokens) -> Representation:
         """Compute what the last linear layer sees."""

@@ -6,11 +6,12 @@ are divided by std + eps.
 
 from functools import partial
 
-from torch import Tensor, nn
+from torch import nn
 
 from vitrail.base.shapes import FeatureMap, Images
 from vitrail.model.config import BackboneConfig
-from vitrail.model.convolution import make_conv, make_norm, max_pool_same
+from vitrail.model.convolution import Stage, make_conv, make_norm, max_pool_same
+from vitrail.model.trace import NOTHING, Recorder
 
 _conv = partial(make_conv, same=True)
 
@@ -23,13 +24,12 @@ class Root(nn.Module):
         self.conv = _conv(config, channels, config.width, 7, stride=2)
         self.norm = make_norm(config, config.width)
 
-    def forward(self, images: Images) -> FeatureMap:
+    def forward(self, images: Images, *, recorder: Recorder = NOTHING) -> FeatureMap:
         """Shrink the image."""
-        return self.finish(self.norm(self.conv(images)))
-
-    @staticmethod
-    def finish(normed: Images) -> FeatureMap:
-        """Apply what follows the norm."""
+        convolved = self.conv(images)
+        recorder.name("root.conv", convolved)
+        normed = self.norm(convolved)
+        recorder.name("root.norm", normed)
         return max_pool_same(normed.relu())
 
 
@@ -68,25 +68,16 @@ class Backbone(nn.Module):
         for stage, units in enumerate(config.blocks):
             width = config.width * 2**stage
             strides = [1 if stage == 0 else 2] + [1] * (units - 1)
-            built = nn.Sequential()
+            built = Stage()
             for stride in strides:
                 built.append(PostActivationUnit(config, inputs, width, stride=stride))
                 inputs = 4 * width
             self.stages.append(built)
 
-    def forward(self, images: Images) -> FeatureMap:
-        """Map an image to the feature map that is cut into patches."""
-        features = self.root(images)
-        for stage in self.stages:
-            features = stage(features)
-        return features
-
-    def trace(self, images: Images) -> dict[str, Tensor]:
-        """Return every feature map by name, in order; the last one is what `forward` returns."""
-        maps = {"root.conv": self.root.conv(images)}
-        maps["root.norm"] = self.root.norm(maps["root.conv"])
-        maps["root"] = features = self.root.finish(maps["root.norm"])
+    def forward(self, images: Images, *, recorder: Recorder = NOTHING) -> FeatureMap:
+        """Map an image to the feature map that is cut into patches; each map has the name of its module."""
+        features = self.root(images, recorder=recorder)
+        recorder.name("root", features)
         for number, stage in enumerate(self.stages):
-            for unit_number, unit in stage.named_children():
-                maps[f"stages.{number}.{unit_number}"] = features = unit(features)
-        return maps
+            features = stage(features, name=f"stages.{number}", recorder=recorder)
+        return features
