@@ -6,8 +6,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Pooled, Queries, Tokens
+from vitrail.model.config import ViTConfig
 from vitrail.model.halves import FEW_ROWS, attention_in_halves, halves_pay
 from vitrail.model.trace import MapRecorder
+from vitrail.model.units import Unit
 
 
 def attention_map(queries: Queries, keys: Keys, bias: AttentionMap | None = None) -> AttentionMap:
@@ -149,3 +151,22 @@ def attention_map_of_one(
     """Compute the first row of A from a query that was lifted from D_h to D dimensions."""
     scores = lifted @ tokens.mT * head_dim**-0.5
     return (scores if bias is None else scores + bias).softmax(dim=-1)
+
+
+def attention_cost(config: ViTConfig, *, first_only: bool = False) -> Unit:
+    """Count one attention layer; with `first_only`, only the class token asks, but all products are counted."""
+    tokens, dim, heads = config.num_tokens, config.dim, config.num_heads
+    wide, offsets = tokens * dim, 2 * tokens - 1
+    relative, dropped = config.positions == "relative", config.attention_dropout > 0
+    macs = 4 * wide * dim + 2 * wide * tokens + (wide * offsets if relative else 0)
+    if first_only:  # the input, the lifted query and what it mixed, and the weights before and after softmax
+        kept = wide + 2 * heads * tokens + 2 * heads * dim
+        kept += 2 * heads * tokens if dropped else 0
+        kept += heads * offsets + dim if relative else 0
+        return Unit(macs=macs, kept=kept)
+    kept = 5 * wide + tokens * heads  # the input, q, k, v, the output's input, one sum for each query
+    if relative or dropped:  # torch's fused kernel takes neither: A is kept
+        kept += heads * tokens * tokens - heads * tokens
+    kept += 2 * heads * tokens * tokens if dropped else 0
+    kept += heads * tokens * offsets + wide if relative else 0
+    return Unit(macs=macs, kept=kept + (wide if config.dropout else 0))

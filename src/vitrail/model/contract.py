@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import torch
 from torch import Generator, Tensor, nn
 
 from vitrail.base.errors import ConfigError
@@ -26,6 +27,7 @@ from vitrail.base.shapes import AttentionMap, Images, KeptPatches, Logits, Repre
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size
 from vitrail.model.trace import Encoded, Selection
+from vitrail.model.units import Unit, counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +181,12 @@ class Model(nn.Module, ABC):
     def matrices(self) -> dict[str, int]:
         """Name the kernels that are matrices inside blocks, with how many are stacked in each: 3 for q, k and v."""
         return {}
+
+    def units(self) -> list[Unit]:
+        """Return what each part of the network costs; a kind that does not say is counted by torch, as a whole."""
+        config: ModelConfig = self.config
+        device = next(self.parameters()).device
+        return [counted(self, torch.empty(1, config.channels, *config.image_size, device=device))]
 
     def features(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Representation:
         """Compute the representation that the last linear layer sees."""

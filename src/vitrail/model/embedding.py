@@ -13,6 +13,7 @@ from vitrail.model.config import ViTConfig
 from vitrail.model.patches import Size, patch_grid, patchify
 from vitrail.model.positions import make_positions, resize_positions
 from vitrail.model.trace import NOTHING, Recorder
+from vitrail.model.units import Unit
 
 
 class Embedding(nn.Module):
@@ -61,6 +62,14 @@ class Embedding(nn.Module):
         first = 0 if self.class_token is None else 1
         rows = table[first:][kept]  # batch kept dim
         return torch.cat([table[:first].expand(kept.shape[0], first, -1), rows], dim=1)
+
+
+def embedding_cost(config: ViTConfig) -> Unit:
+    """Count the patch projection, which reads every pixel or cell once, and the mask of dropout."""
+    channels = config.channels if config.backbone is None else config.backbone.channels
+    pixels = math.prod(config.grid) * math.prod(config.patch_size) * channels
+    mask = config.num_tokens * config.dim if config.dropout else 0
+    return Unit(macs=pixels * config.dim, kept=pixels + mask, entry=pixels)
 
 
 @dataclass(frozen=True, kw_only=True)

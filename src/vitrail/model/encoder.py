@@ -5,11 +5,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from vitrail.base.shapes import KeptTokens, Tokens
-from vitrail.model.attention import SelfAttention
+from vitrail.model.attention import SelfAttention, attention_cost
 from vitrail.model.config import ViTConfig
-from vitrail.model.mlp import Mlp
+from vitrail.model.mlp import Mlp, mlp_cost
 from vitrail.model.positions import make_positions
 from vitrail.model.trace import NOTHING, MapRecorder, Recorder
+from vitrail.model.units import Unit
 
 
 def stochastic_depth(branch: Tensor, rate: float, generator: torch.Generator | None = None) -> Tensor:
@@ -91,3 +92,14 @@ class Encoder(nn.Module):
     def finish(self, tokens: KeptTokens) -> KeptTokens:
         """Apply the last LayerNorm (Eq. 4), unless it comes after pooling."""
         return tokens if self.norm is None else self.norm(tokens)
+
+
+def encoder_costs(config: ViTConfig) -> list[Unit]:
+    """Count each block: its norms keep their inputs, with a mean and a deviation for each token."""
+    wide = config.num_tokens * config.dim
+    norms = Unit(macs=0, kept=2 * wide + 4 * config.num_tokens, entry=wide)
+    block = norms + attention_cost(config) + mlp_cost(config)
+    if config.pool != "class-token":
+        return [block] * config.depth
+    kept = wide + attention_cost(config, first_only=True).kept  # an MLP of one token keeps next to nothing
+    return [block] * (config.depth - 1) + [Unit(macs=block.macs, kept=kept, entry=wide)]

@@ -4,14 +4,18 @@ Not BiT's ResNet of `resnet.py`: here norm and ReLU come *after* each convolutio
 are divided by std + eps.
 """
 
+import math
 from functools import partial
 
 from torch import nn
 
 from vitrail.base.shapes import FeatureMap, Images
+from vitrail.model.bottlenecks import bottlenecks, halved, padded, root_cost
 from vitrail.model.config import BackboneConfig
 from vitrail.model.convolution import Stage, make_conv, make_norm, max_pool_same
+from vitrail.model.patches import Size
 from vitrail.model.trace import NOTHING, Recorder
+from vitrail.model.units import Unit
 
 _conv = partial(make_conv, same=True)
 
@@ -81,3 +85,22 @@ class Backbone(nn.Module):
         for number, stage in enumerate(self.stages):
             features = stage(features, name=f"stages.{number}", recorder=recorder)
         return features
+
+
+def backbone_costs(config: BackboneConfig, channels: int, image_size: Size) -> list[Unit]:
+    """Count the root, each unit, and the last ReLU."""
+    units, size = [root_cost(config.width, channels, image_size, same=True)], halved(halved(image_size))
+    for unit in bottlenecks(config.blocks, config.width, size):
+        before, after = math.prod(unit.before), math.prod(unit.after)
+        # The input, two norms with their ReLUs, the third norm, and the shortcut's.
+        kept = unit.inputs * before + 2 * unit.width * (before + after) + 4 * unit.width * after
+        if unit.shortcut:
+            kept += 4 * unit.width * after
+        cells, copied = padded(unit.before, 3)
+        if unit.before != unit.after and copied:
+            kept += unit.width * cells
+        size = unit.after
+        units.append(unit.cost(kept=kept))
+    if config.blocks:  # the last ReLU's output, of which patches are a copy
+        units.append(Unit(macs=0, kept=config.channels * math.prod(size)))
+    return units

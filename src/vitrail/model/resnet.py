@@ -4,6 +4,7 @@ Not the ResNet inside a hybrid (`hybrid.py`): here norm and ReLU come *before* e
 symmetric, and kernels are divided by sqrt(var + eps).
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
@@ -13,11 +14,13 @@ from torch import Generator, nn
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.shapes import FeatureMap, Images, KeptPatches, Representation
+from vitrail.model.bottlenecks import bottlenecks, halved, root_cost
 from vitrail.model.config import check_choice, check_count, check_divides, check_positive, check_size
 from vitrail.model.contract import Layer, Model, ModelConfig
 from vitrail.model.convolution import Stage, Standardisation, make_conv, make_norm
 from vitrail.model.patches import Size
 from vitrail.model.trace import NOTHING, Encoded, Recorder, ResNetTrace, Selection, select
+from vitrail.model.units import Unit
 from vitrail.model.vit import check_images
 
 
@@ -150,6 +153,19 @@ class ResNet(Model, config=ResNetConfig):
     def represent(self, encoded: FeatureMap) -> Representation:
         """Norm, ReLU, mean over the map."""
         return self.norm(encoded).relu().mean(dim=(2, 3))
+
+    def units(self) -> list[Unit]:
+        """Count the root, each unit, and the head with the last norm."""
+        config = self.config
+        size = halved(halved(config.image_size))
+        units = [root_cost(config.width, config.channels, config.image_size, same=False)]
+        for unit in bottlenecks(config.blocks, config.width, size):
+            before, after = math.prod(unit.before), math.prod(unit.after)
+            kept = 2 * unit.inputs * before + 2 * unit.width * (before + after)  # three norms with their ReLUs
+            size = unit.after
+            units.append(unit.cost(kept=kept))
+        cells, width = math.prod(size), config.feature_width
+        return [*units, Unit(macs=width * config.num_classes, kept=(2 * cells + 1) * width, entry=width * cells)]
 
     def trace(self, images: Images) -> ResNetTrace:
         """Run one pass and return every named intermediate."""

@@ -6,12 +6,13 @@ from vitrail.base.errors import InputError
 from vitrail.base.shapes import Images, KeptPatches, KeptTokens, Logits, Representation
 from vitrail.model.config import ViTConfig
 from vitrail.model.contract import Layer, Model
-from vitrail.model.embedding import ALL_PATCHES, Embedding, PatchChoice
-from vitrail.model.encoder import Encoder
-from vitrail.model.head import Head
-from vitrail.model.hybrid import Backbone
+from vitrail.model.embedding import ALL_PATCHES, Embedding, PatchChoice, embedding_cost
+from vitrail.model.encoder import Encoder, encoder_costs
+from vitrail.model.head import Head, head_cost
+from vitrail.model.hybrid import Backbone, backbone_costs
 from vitrail.model.patches import Size, size_text
 from vitrail.model.trace import Encoded, Recorder, Selection, Trace, select
+from vitrail.model.units import Unit
 
 
 class ViT(Model, config=ViTConfig):
@@ -55,6 +56,12 @@ class ViT(Model, config=ViTConfig):
         stacked = {"attention.qkv.weight": 3, "attention.out.weight": 1, "mlp.hidden.weight": 1, "mlp.out.weight": 1}
         blocks = range(self.config.depth)
         return {f"encoder.blocks.{number}.{name}": parts for number in blocks for name, parts in stacked.items()}
+
+    def units(self) -> list[Unit]:
+        """Count the embedding, each block, the head, and the parts of a hybrid's ResNet."""
+        config, backbone = self.config, self.config.backbone
+        hybrid = [] if backbone is None else backbone_costs(backbone, config.channels, config.image_size)
+        return [embedding_cost(config), *encoder_costs(config), head_cost(config), *hybrid]
 
     def encode(
         self,
