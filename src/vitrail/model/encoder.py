@@ -5,8 +5,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from vitrail.base.shapes import KeptTokens, Tokens
-from vitrail.model.attention import SelfAttention, attention_cost
+from vitrail.model.attention import attention_cost
 from vitrail.model.config import ViTConfig
+from vitrail.model.mixers import make_mixer
 from vitrail.model.mlp import Mlp, mlp_cost
 from vitrail.model.positions import make_positions
 from vitrail.model.trace import NOTHING, MapRecorder, Recorder
@@ -23,17 +24,11 @@ def stochastic_depth(branch: Tensor, rate: float, generator: torch.Generator | N
 class EncoderBlock(nn.Module):
     """One layer of the encoder, pre-norm."""
 
-    def __init__(self, config: ViTConfig, *, stochastic_depth: float) -> None:
+    def __init__(self, config: ViTConfig, layer: int) -> None:
         super().__init__()
-        self.stochastic_depth = stochastic_depth
+        self.stochastic_depth = config.stochastic_depth * layer / max(config.depth - 1, 1)
         self.norm1 = nn.LayerNorm(config.dim, eps=config.norm_eps)
-        self.attention = SelfAttention(
-            config.dim,
-            config.num_heads,
-            dropout=config.dropout,
-            attention_dropout=config.attention_dropout,
-            relative_tokens=config.num_tokens if config.positions == "relative" else None,
-        )
+        self.attention = make_mixer(config, layer)
         self.norm2 = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.mlp = Mlp(config.dim, config.mlp_dim, gelu=config.gelu, dropout=config.dropout)
 
@@ -58,11 +53,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
-        last = max(config.depth - 1, 1)
-        self.blocks = nn.ModuleList(
-            EncoderBlock(config, stochastic_depth=config.stochastic_depth * layer / last)
-            for layer in range(config.depth)
-        )
+        self.blocks = nn.ModuleList(EncoderBlock(config, layer) for layer in range(config.depth))
         tables = {"input": 0, "every-layer": config.depth, "every-layer-shared": 1}[config.position_placement]
         made = [
             make_positions(config.positions, config.dim, config.grid, class_entry=bool(config.class_token))
