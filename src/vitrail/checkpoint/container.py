@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
-from vitrail.base.digest import DIGEST, LARGEST_HEADER, NO_DIGEST, begun, own_digest
+from vitrail.base.digest import DIGEST, LARGEST_HEADER, NO_DIGEST, own_digest
 from vitrail.base.errors import CheckpointError
 from vitrail.checkpoint.source import Spec, TensorSource
 
@@ -87,7 +87,7 @@ class Container:
 
     def computed_digest(self) -> str:
         """Compute SHA-256 over the whole file with the digits of its own digest taken as zeros."""
-        return begun(self.path) or own_digest(self.header, memoryview(self.memory))
+        return own_digest(self.header, memoryview(self.memory))
 
 
 def open_container(path: Path) -> Container:

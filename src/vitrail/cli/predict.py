@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from vitrail.base.digest import begin
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.printable import printable
 from vitrail.cli.flags import Switch, flag, parse_size
@@ -80,7 +79,6 @@ def run(arguments: Arguments) -> int:
             raise ConfigError(f"--{name} is {given}, but must be at least 1.")
     if out is not None:
         check_output(out)
-    begin(Path(arguments.model))  # the file is hashed while torch is imported
     gc.disable()  # what imports make is there to stay; to look for garbage in it takes a tenth of the time
 
     from vitrail.base.memory import keep_freed_memory
