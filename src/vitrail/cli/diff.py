@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from vitrail.base.tensors import shape_text
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.source import shape_text
 from vitrail.checkpoint.store import describe
 from vitrail.cli.model_file import FileFlags, open_file
 from vitrail.cli.report import Switch, flag, print_json, print_table

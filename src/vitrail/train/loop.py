@@ -8,12 +8,12 @@ from pathlib import Path
 
 from torch import nn
 
+from vitrail.base.container import write_container
 from vitrail.base.errors import VitrailError, WriteError
 from vitrail.base.files import atomic_write
 from vitrail.base.journal import Journal
 from vitrail.base.ranks import Ranks
-from vitrail.checkpoint.container import write_container
-from vitrail.checkpoint.source import from_tensors
+from vitrail.base.tensors import from_tensors
 from vitrail.data.loader import Batch
 from vitrail.train.keeper import Keeper
 from vitrail.train.objective import Objective
