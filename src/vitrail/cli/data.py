@@ -18,12 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tyro
-
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Switch, flag, parse_size, print_json
+from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
 from vitrail.cli.survey_tables import show
 from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation
 from vitrail.data.budget import Budget
@@ -52,7 +50,7 @@ MOST_PIXELS = 4096  # and even then
 class Arguments:
     """Flags of `vitrail data`."""
 
-    data: Annotated[str, tyro.conf.Positional, flag("DATA")]
+    data: Annotated[str, Positional, flag("DATA")]
     """A folder, a file, shards such as 'data-{000000..000099}.tar', or `sample`."""
     split: Annotated[str | None, flag("NAME", "all of them")] = None
     """Look at one split only: train, val, test, or another name that the data has."""

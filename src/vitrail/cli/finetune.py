@@ -15,13 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
-
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.cli.model_file import model_name
-from vitrail.cli.report import Switch, flag, parse_size, print_table
+from vitrail.cli.report import Positional, Switch, flag, parse_size, print_table
 from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, check_unshaped, data_of, execution_of, settings_of
 from vitrail.cli.watch import Trained, Watcher, as_json, print_choices, result_rows
@@ -45,11 +43,9 @@ TRIAL_SECONDS = 2.0
 class Arguments(RunFlags):
     """Flags of `vitrail finetune`."""
 
-    data: Annotated[str | None, tyro.conf.Positional, flag("[DATA]", "none; needed unless --resume is given")] = None
+    data: Annotated[str | None, Positional, flag("[DATA]", "none; needed unless --resume is given")] = None
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
-    source: Annotated[str | None, tyro.conf.arg(name="from", metavar="MODEL", help_behavior_hint="(default: none)")] = (
-        None
-    )
+    source: Annotated[str | None, flag("MODEL", "none", name="from")] = None
     """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision."""
     pickle: Switch = False
     """Let torch's own files (.pth, .bin) be opened, without executing anything in them."""

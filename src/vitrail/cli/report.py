@@ -11,6 +11,7 @@ from rich.table import Table
 
 from vitrail.base.printable import printable
 from vitrail.cli.flags import ImageSize as ImageSize
+from vitrail.cli.flags import Positional as Positional
 from vitrail.cli.flags import Switch as Switch
 from vitrail.cli.flags import flag as flag
 from vitrail.cli.flags import parse_size as parse_size
