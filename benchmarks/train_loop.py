@@ -81,7 +81,7 @@ def vitrail_loop(size: dict[str, int], data: RunData, workers: int, steps: int) 
     )
     config = RunConfig(
         data=data.described(DataConfig(where="benchmark")),
-        vit=model,
+        model=model,
         preprocessing=preset("google", image_size=side),
         augmentation=Augmentation(area=(0.08, 1.0), antialias=True),
         optimizer=OptimizerConfig(weight_decay=0.05),

@@ -8,11 +8,14 @@ import pytest
 import torch
 from hypothesis import settings
 
+from vitrail.base.processor import settle
+
 settings.register_profile("vitrail", deadline=None, derandomize=True, max_examples=25, print_blob=False)
 settings.load_profile("vitrail")
 
 
 def pytest_configure() -> None:
+    settle()  # AMX that traps would end a worker; the commands that tests start inherit the limit
     torch.set_num_threads(1)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)

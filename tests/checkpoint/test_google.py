@@ -101,7 +101,7 @@ def test_the_numerics_and_pixels_are_the_releases() -> None:
     config = model.config
     assert (config.gelu, config.norm_eps, config.position_resize) == ("tanh", 1e-6, "google")
     assert (config.backbone.norm_eps, config.backbone.standardisation) == (1e-6, "std-plus-eps")
-    assert (model.preprocessing.geometry, model.preprocessing.antialias) == ("square", False)
+    assert (model.info.preprocessing.geometry, model.info.preprocessing.antialias) == ("square", False)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -127,7 +127,7 @@ def test_a_head_of_zeros_is_said_and_does_not_fail(tmp_path, caplog) -> None:
     with caplog.at_level(logging.WARNING):
         model = vitrail.load(tmp_path / "x.npz")
     assert "the head is all zeros" in caplog.text
-    assert "the head is all zeros" in model.notes[0]
+    assert "the head is all zeros" in model.info.notes[0]
     assert vitrail.load(tmp_path / "x.npz", num_classes=3).notes == (
         "the head was reset to zero for 3 classes; the file has 10.",
     )
@@ -186,7 +186,7 @@ def test_positions_are_resized_on_load_as_the_reference_code_does(size, tmp_path
     np.savez(tmp_path / "x.npz", **values)
     model = vitrail.load(tmp_path / "x.npz", image_size=2 * size)
     close(model.embedding.positions.table, wanted, 1e-5)
-    assert model.notes == (f"positions were resized from a grid of 14x14 to {size}x{size}.",)
+    assert model.info.notes == (f"positions were resized from a grid of 14x14 to {size}x{size}.",)
 
 
 def test_positions_without_a_class_entry_are_resized_on_load_too(tmp_path) -> None:

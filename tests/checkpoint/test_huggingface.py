@@ -49,7 +49,7 @@ def test_logits_are_those_of_transformers(size, act, eps, tmp_path) -> None:
     close(model(images_like(size)), source(images_like(size)).logits, 1e-5)
     assert (model.config.norm_eps, model.config.num_heads) == (eps, 3)
     assert model.config.position_resize == "huggingface"
-    assert model.labels is None
+    assert model.info.labels is None
 
 
 def test_the_names_in_memory_are_read_too(tmp_path) -> None:

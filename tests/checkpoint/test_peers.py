@@ -134,9 +134,9 @@ def test_the_settings_beside_timms_weights_are_taken_over(tmp_path) -> None:
         json.dumps({"architecture": "x", "pretrained_cfg": pixels, "label_names": names})
     )
     model = vitrail.load(tmp_path)
-    assert model.labels == tuple(names)
-    assert model.config.image_size == model.preprocessing.image_size == (40, 48)
-    assert (model.preprocessing.mean, model.preprocessing.crop_fraction) == ((0.1, 0.2, 0.3), 0.875)
+    assert model.info.labels == tuple(names)
+    assert model.config.image_size == model.info.preprocessing.image_size == (40, 48)
+    assert (model.info.preprocessing.mean, model.info.preprocessing.crop_fraction) == ((0.1, 0.2, 0.3), 0.875)
     close(model(images), logits, 1e-5)
 
 

@@ -182,8 +182,8 @@ def test_with_header_makes_files_that_load(path) -> None:
     [
         ("config", "{", "cannot be read as JSON"),
         ("config", "[" * 100_000, "cannot be read as JSON"),
-        ("config", "[]", "no config of a vit or a resnet"),
-        ("config", '{"kind": "mlp"}', "no config of a vit or a resnet"),
+        ("config", "[]", "no config of a model of a known kind"),
+        ("config", '{"kind": "mlp"}', "no config of a model of a known kind"),
         ("config", '{"kind": "vit", "dim": 8}', "depth is missing"),
         ("numerics", '{"gelu": "relu"}', "gelu must be one of tanh, erf"),
         ("labels", '["one"]', "1 labels were given for 7 classes"),

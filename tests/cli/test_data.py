@@ -107,7 +107,7 @@ def test_a_clean_list_elsewhere_says_how_to_open_it(folder, tmp_path, capsys) ->
     clean = tmp_path / "lists" / "clean.csv"
     code, out, _ = run(capsys, folder, "--clean", clean)
     assert code == 0
-    assert f"open it with --root {folder}" in out
+    assert f"open it with --root {folder}" in " ".join(out.split())
     code, report = run_json(capsys, clean, "--root", folder)
     assert (code, report["images"]) == (0, 7)
 
@@ -115,9 +115,9 @@ def test_a_clean_list_elsewhere_says_how_to_open_it(folder, tmp_path, capsys) ->
 def test_the_report_names_everything(folder, capsys) -> None:
     code, out, err = run(capsys, folder, "--clean", folder / "clean.csv", "--sheet", folder.parent / "x.html")
     assert (code, err) == (0, "")
-    assert out.startswith(
-        f"{folder}: 14 images, 2 classes\nclass  train  test\nants       5     2\nbees       5     2\n"
-    )
+    assert "\nclass  train  test\nants       5     2\nbees       5     2\n" in out
+    unfolded = " ".join(out.split())
+    assert unfolded.startswith(f"{folder}: 14 images, 2 classes")
     for part in (
         "PNG 8, JPEG 4, BMP 1",
         "RGB 13",
@@ -129,7 +129,7 @@ def test_the_report_names_everything(folder, capsys) -> None:
         "lists 7 images; 7 were left out.",
         f"The pictures are in {folder.parent / 'x.html'}.",
     ):
-        assert part in out
+        assert part in unfolded
 
 
 def test_the_sheet_shows_classes_and_leaks(folder, tmp_path, capsys) -> None:

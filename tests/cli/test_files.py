@@ -39,10 +39,10 @@ def test_convert_brings_a_google_file_in_with_where_it_is_from(tmp_path, capsys)
     code, report = run_json(capsys, "convert", source, tmp_path / "x.safetensors")
     model = vitrail.load(tmp_path / "x.safetensors")
     assert (code, report["from"], report["to"]) == (0, "google-linen", "vitrail")
-    assert report["digest"] == model.digest
+    assert report["digest"] == model.info.digest
     assert report["parameters"] == sum(parameter.numel() for parameter in model.parameters())
-    assert model.provenance["source"] == {"file": "vit_token.params.npz", "format": "google-linen"}
-    assert len(model.provenance["parent"]) == 64
+    assert model.info.provenance["source"] == {"file": "vit_token.params.npz", "format": "google-linen"}
+    assert len(model.info.provenance["parent"]) == 64
     same_weights(model, vitrail.load(source))
 
 
@@ -89,7 +89,7 @@ def test_show_tells_everything(path, capsys) -> None:
     model = vitrail.load(path)
     assert code == 0
     assert report["parameters"] == sum(parameter.numel() for parameter in model.parameters())
-    assert (report["format"], report["types"], report["digest"]) == ("vitrail", ["float32"], model.digest)
+    assert (report["format"], report["types"], report["digest"]) == ("vitrail", ["float32"], model.info.digest)
     assert report["config"]["dim"] == 32
     assert report["numerics"]["gelu"] == "tanh"
     assert report["labels"] == LABELS
@@ -97,7 +97,7 @@ def test_show_tells_everything(path, capsys) -> None:
     assert report["provenance"]["data"] == "insects"
     assert report["notes"] == []
     code, out, _ = run(capsys, "show", path)
-    for part in ("config.depth", "insects", model.digest, "7: ant, [bold]bee, [/]", f"{report['parameters']:,}"):
+    for part in ("  depth ", "insects", model.info.digest, "7: ant, [bold]bee, [/]", f"{report['parameters']:,}"):
         assert part in out
 
 

@@ -18,7 +18,7 @@ def test_the_papers_largest_run_stands_beside_the_papers_figures(capsys) -> None
     lines = {line[:28].strip(): line[28:] for line in capsys.readouterr().out.splitlines()}
     assert "4,258 exaFLOPs" in lines["training"]
     assert "paper: 4,262 exaFLOPs, Table 6" in lines["training"]
-    assert "paper: 2,500 TPUv3-core-days, Table 2" in lines["work"]
+    assert "paper: 2,500 core-days, Table 2" in lines["work"]
     assert "632,045,800" in lines["parameters"]
 
 

@@ -51,12 +51,13 @@ def test_length_cost_and_result_are_the_papers(capsys: pytest.CaptureFixture[str
 
 def test_the_table_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recipes"]) == 0
-    title, header, *rows = capsys.readouterr().out.strip().splitlines()
-    assert title.strip() == "Recipes"
-    assert header.split()[:3] == ["recipe", "epochs", "exaFLOPs"]
-    assert [row.split()[0] for row in rows] == NAMES
-    cells = {row.split()[0]: row.split()[1:5] for row in rows}
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line in ("Pre-training", "Fine-tuning")] == ["Pre-training", "Fine-tuning"]
+    cells = {words[0]: words[1:5] for line in lines if (words := line.split()) and words[0] in NAMES}
+    assert list(cells) == NAMES  # a line for each, in order
+    assert max(map(len, lines)) <= 80
     assert cells["jft300m-H/14"] == ["14", "4259", "4262", "88.08%"]
+    assert cells["finetune-pets"][:2] == ["0.08522", "94.43%"]
     assert cells["imagenet1k-H/14"] == ["300", "385.8", "-", "-"]
     assert cells["small-data"][:3] == ["-", "-", "-"]
 
@@ -67,6 +68,11 @@ def test_of_one_recipe_the_command_is_told(capsys: pytest.CaptureFixture[str]) -
     assert "74.79%" in said
     assert said.strip().endswith("vitrail train DATA --recipe imagenet1k-B/16")
     assert "imagenet1k-B/32" not in said
+
+
+def test_of_one_recipe_everything_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recipes", "finetune-cifar10"]) == 0
+    assert "CIFAR-10, 384 px, 10,000 steps, rates 0.001" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,9 @@ def test_a_run_leaves_a_folder_with_everything(finished: Path) -> None:
     names = {path.name for path in finished.iterdir()}
     assert names >= {"config.json", "metrics.jsonl", "checkpoints", "model.safetensors", "report.html", "result.json"}
     model = vitrail.load(finished / "model.safetensors")
-    assert model.labels == CLASSES
-    assert model.preprocessing.image_size == model.config.image_size
-    assert model.provenance["config"]["steps"] == 6
+    assert model.info.labels == CLASSES
+    assert model.info.preprocessing.image_size == model.config.image_size
+    assert model.info.provenance["config"]["steps"] == 6
     page = (finished / "report.html").read_text()
     assert all(label in page for label in CLASSES)
 

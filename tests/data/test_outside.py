@@ -34,6 +34,14 @@ def make_pets(folder) -> None:
     (folder / "annotations/test.txt").write_text("")
 
 
+def make_tiny(folder) -> None:
+    ids = ["n01443537", "n01629819"]
+    tree(folder, [*(f"train/{wnid}/images/{wnid}_0.JPEG" for wnid in ids), "val/images/val_0.JPEG"])
+    (folder / "wnids.txt").write_text("\n".join(reversed(ids)))
+    (folder / "words.txt").write_text(f"{ids[0]}\tgoldfish, Carassius auratus\n")
+    (folder / "val/val_annotations.txt").write_text(f"val_0.JPEG\t{ids[0]}\t0\t32\t44\t62\n")
+
+
 def make_parquet(folder) -> None:
     pq.write_table(pa.table({"image": [picture()]}), folder / "x.parquet")
 
@@ -58,6 +66,9 @@ FILES = [
     (make_flowers, "imagelabels.mat"),
     (make_flowers, "setid.mat"),
     (make_pets, "annotations/trainval.txt"),
+    (make_tiny, "wnids.txt"),
+    (make_tiny, "words.txt"),
+    (make_tiny, "val/val_annotations.txt"),
     (make_parquet, "x.parquet"),
     (make_shards, "x.tar"),
     (make_shards, "labels.txt"),

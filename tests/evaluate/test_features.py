@@ -10,8 +10,9 @@ from vitrail.data.budget import Budget
 from vitrail.data.loader import evaluation_batches
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.transforms import normalise, preprocess
-from vitrail.evaluate.features import extract, feature_preprocessing, feature_width
-from vitrail.model.build import Model
+from vitrail.evaluate.features import extract, feature_preprocessing
+from vitrail.model.contract import Model
+from vitrail.model.info import ModelInfo
 
 
 def seen(dataset, pixels: Preprocessing) -> torch.Tensor:
@@ -36,7 +37,7 @@ def test_features_are_the_input_of_the_last_linear_layer_in_the_order_of_the_dat
     found = extractor(model, preprocessing=pixels, batch=4)(data)
     last = model.linear if hasattr(model, "linear") else model.head.linear
     assert found.values.dtype == torch.float32
-    assert found.values.shape == (len(data), feature_width(model.config)) == (len(data), last.in_features)
+    assert found.values.shape == (len(data), model.config.feature_width) == (len(data), last.in_features)
     with torch.no_grad():
         close(last(found.values), model(seen(data, pixels)), 1e-4)
     assert found.read.all()
@@ -98,14 +99,15 @@ def test_small_models_see_whole_images_as_they_are(side: int) -> None:
 
 def test_mean_and_deviation_are_the_models_own_and_its_file_may_decide_everything() -> None:
     model = model_of(image_size=(96, 96), patch_size=(96, 96))
-    model.preprocessing = Preprocessing(image_size=(96, 96), interpolation="bicubic", mean=(0.1,) * 3, std=(0.2,) * 3)
+    own = Preprocessing(image_size=(96, 96), interpolation="bicubic", mean=(0.1,) * 3, std=(0.2,) * 3)
+    model.info = ModelInfo(preprocessing=own)
     pixels = feature_preprocessing(model)
     assert (pixels.mean, pixels.std, pixels.geometry) == ((0.1,) * 3, (0.2,) * 3, "crop")
-    assert feature_preprocessing(model, "model") == model.preprocessing
+    assert feature_preprocessing(model, "model") == own
 
 
 def test_a_resnet_gets_images_of_the_size_that_its_file_says() -> None:
     model = perturbed(resnet_config())
-    model.preprocessing = Preprocessing(image_size=(112, 112))
+    model.info = ModelInfo(preprocessing=Preprocessing(image_size=(112, 112)))
     assert feature_preprocessing(model).image_size == (112, 112)
     assert feature_preprocessing(model).resized(500, 500) == (128, 128)

@@ -48,8 +48,8 @@ def test_a_run_of_a_row_is_sgd_with_a_cosine_and_a_new_head(name: str, tmp_path:
     assert (schedule["shape"], schedule["end"], schedule["warmup_steps"]) == ("cosine", 0.0, warmup)
     assert schedule["peak"] in rates
     assert (settings["loss"]["name"], settings["loss"]["label_smoothing"]) == ("softmax", 0.0)
-    assert settings["preprocessing"]["image_size"] == settings["vit"]["image_size"] == [384, 384]
-    assert (settings["vit"]["representation_size"], settings["vit"]["num_classes"]) == (None, 37)
+    assert settings["preprocessing"]["image_size"] == settings["model"]["image_size"] == [384, 384]
+    assert (settings["model"]["representation_size"], settings["model"]["num_classes"]) == (None, 37)
     assert (settings["augmentation"]["mixup"], settings["augmentation"]["cutmix"]) == (0, 0)
 
 

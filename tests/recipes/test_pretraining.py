@@ -88,10 +88,9 @@ def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
     assert (augmentation["mixup"], augmentation["cutmix"]) == (0, 0)
     assert settings["preprocessing"]["image_size"] == [224, 224]
     assert (settings["preprocessing"]["mean"], settings["preprocessing"]["std"]) == ([0.5] * 3, [0.5] * 3)
-    kind = "vit" if "vit" in settings else "resnet"
-    assert settings[kind]["head_bias"] == (0.0 if data == "imagenet1k" else -10.0)
-    if "vit" in settings:
-        vit = settings["vit"]
+    assert settings["model"]["head_bias"] == (0.0 if data == "imagenet1k" else -10.0)
+    if settings["model"]["kind"] == "vit":
+        vit = settings["model"]
         letter = name.removeprefix(f"{data}-").removeprefix("R50+")[0]
         assert (vit["depth"], vit["dim"], vit["mlp_dim"], vit["num_heads"]) == TABLE_1[letter]
         assert (vit["image_size"], vit["num_classes"], vit["pool"]) == ([224, 224], 1000, "class-token")
@@ -103,7 +102,7 @@ def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
     ("name", "bias"), [("jft300m-B/16", -10.0), ("imagenet21k-L/16-90ep", -10.0), ("imagenet1k-B/16", 0.0)]
 )
 def test_a_model_of_a_recipe_with_sigmoid_loss_begins_by_saying_no_to_every_class(name: str, bias: float) -> None:
-    model = build(from_dict(ViTConfig, find_recipe(f"{name}-smoke")(IMAGENET)["vit"]), seed=0)
+    model = build(from_dict(ViTConfig, find_recipe(f"{name}-smoke")(IMAGENET)["model"]), seed=0)
     with torch.no_grad():
         logits = model.eval()(torch.randn(2, 3, 32, 32))
     assert torch.equal(logits, torch.full((2, 1000), bias))

@@ -40,14 +40,14 @@ def test_a_run_keeps_the_models_numerics_and_size(tmp_path: Path) -> None:
     source = open_source(str(tmp_path / "m.safetensors"))
     chosen = choose_adaptation(_facts(2_000))
     settings = adapted_settings(source, _facts(2_000), chosen, image_size=None, frozen=False)
-    assert settings["vit"]["gelu"] == "erf"
-    assert settings["vit"]["num_classes"] == 3
+    assert settings["model"]["gelu"] == "erf"
+    assert settings["model"]["num_classes"] == 3
     assert settings["preprocessing"]["image_size"] == [16, 16]
     assert settings["augmentation"]["crop"] == "inception"
     assert settings["optimizer"]["name"] == "sgd"
     assert (settings["optimizer"]["beta1"], settings["optimizer"]["weight_decay"]) == (0.9, 0.0)
     larger = adapted_settings(source, _facts(2_000, side=28), chosen, image_size=(32, 32), frozen=True)
-    assert larger["vit"]["image_size"] == larger["preprocessing"]["image_size"] == [32, 32]
+    assert larger["model"]["image_size"] == larger["preprocessing"]["image_size"] == [32, 32]
     assert (larger["augmentation"]["crop"], larger["augmentation"]["pad"]) == ("pad", 2)
     assert larger["optimizer"]["frozen"] == ["embedding.*", "encoder.*"]
 

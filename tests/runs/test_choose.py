@@ -19,7 +19,7 @@ from vitrail.train.schedules import Schedule
 )
 def test_every_choice_can_be_built(images: int, classes: int, channels: int, side: int) -> None:
     settings = choose(Facts(images=images, classes=classes, channels=channels, side=side))
-    model = from_dict(ViTConfig, settings["vit"])
+    model = from_dict(ViTConfig, settings["model"])
     assert model.num_tokens <= 256
     assert settings["preprocessing"]["image_size"] == list(model.image_size)
     assert from_dict(Augmentation, settings["augmentation"]).flip == 0.5
@@ -34,6 +34,6 @@ def test_every_choice_can_be_built(images: int, classes: int, channels: int, sid
 )
 def test_the_rule_is_as_written(images: int, side: int, pixels: int, tokens: int) -> None:
     settings = choose(Facts(images=images, classes=10, channels=3, side=side))
-    model = from_dict(ViTConfig, settings["vit"])
+    model = from_dict(ViTConfig, settings["model"])
     assert model.image_size == (pixels, pixels)
     assert model.num_tokens == tokens

@@ -27,8 +27,7 @@ def _macs(vit: ViTConfig, side: int) -> int:
 
 
 def _vit(config: RunConfig) -> ViTConfig:
-    assert config.vit is not None
-    return config.vit
+    return config.model
 
 
 def test_a_step_takes_six_flops_for_each_product() -> None:

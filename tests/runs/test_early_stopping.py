@@ -63,7 +63,7 @@ def test_the_model_has_the_weights_of_the_best_evaluation(averaging: float | Non
     assert_same(dict(model.state_dict()), _weights_after(tmp_path / "best", config, best))
     ends = _weights_after(tmp_path / "last", config, last)
     assert any(not tensor.equal(ends[name]) for name, tensor in model.state_dict().items())
-    assert model.provenance["metrics"]["weights"] == "best"
+    assert model.info.provenance["metrics"]["weights"] == "best"
     assert json.loads(run.folder.result.read_text())["accuracy"] == looks[best]
     assert not run.folder.best.exists()
 

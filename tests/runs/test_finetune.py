@@ -46,7 +46,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plan(data: Path, tmp_path_factory: pytest.TempPathFactory) -> FinetunePlan:
     made = made_config(steps=6, batch=6)
-    model = vitrail.build(replace(made.vit, num_classes=7), seed=4)
+    model = vitrail.build(replace(made.model, num_classes=7), seed=4)
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
     vitrail.save(model, path)
     source = open_source(str(path))

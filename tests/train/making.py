@@ -58,7 +58,7 @@ def made_config(**changes: Any) -> RunConfig:
     """Settings of a run with everything that has a state of its own: averaging, mixing, dropout, dropped patches."""
     settings: dict[str, Any] = {
         "data": DataConfig(where="made", labels=CLASSES, images=42),
-        "vit": ViTConfig(
+        "model": ViTConfig(
             dim=8,
             depth=2,
             num_heads=2,
@@ -89,8 +89,7 @@ def made_config(**changes: Any) -> RunConfig:
 
 def plain(config: RunConfig) -> RunConfig:
     """The same run without chance inside a step, so that ranks and micro-batches change nothing but rounding."""
-    assert config.vit is not None
-    return replace(config, vit=replace(config.vit, dropout=0.0, stochastic_depth=0.0), drop_patches=0.0)
+    return replace(config, model=replace(config.model, dropout=0.0, stochastic_depth=0.0), drop_patches=0.0)
 
 
 def made_archive(path: Path, images: int = 30) -> Path:

@@ -53,7 +53,7 @@ def test_only_a_model_without_chance_on_two_threads_uses_them(tmp_path: Path, mo
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     config = plain(made_config())
     assert made_run(tmp_path, config).two_cores
-    for change in ({"drop_patches": 0.5}, {"vit": replace(config.vit, dropout=0.1)}, {"precision": "bfloat16"}):
+    for change in ({"drop_patches": 0.5}, {"model": replace(config.model, dropout=0.1)}, {"precision": "bfloat16"}):
         assert not made_run(tmp_path, replace(config, **change)).two_cores
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     assert not made_run(tmp_path, config).two_cores
@@ -63,7 +63,7 @@ def test_the_optimiser_moves_a_colour_convolution_as_a_plain_step_does(tmp_path:
     """Its gradient comes with the channels last, which a fused optimiser must not take for the order of the weights."""
     config = plain(made_config(steps=4))
     backbone = BackboneConfig(blocks=(), width=8, norm_groups=4)
-    config = replace(config, vit=replace(config.vit, backbone=backbone, patch_size=(1, 1)))
+    config = replace(config, model=replace(config.model, backbone=backbone, patch_size=(1, 1)))
     loops = []
     for name, two_cores in (("one", False), ("two", True)):
         loop = made_loop(made_run(tmp_path / name, config))

@@ -67,9 +67,8 @@ def test_images_grow_where_a_stage_ends(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_model_lists_every_difference(tmp_path: Path) -> None:
     config = made_config()
-    assert config.vit is not None
     loop = made_loop(made_run(tmp_path / "one", config))
-    deeper = replace(config, vit=replace(config.vit, depth=3, mlp_dim=32))
+    deeper = replace(config, model=replace(config.model, depth=3, mlp_dim=32))
     other = made_loop(made_run(tmp_path / "other", deeper))
     with pytest.raises(CheckpointError, match=r"encoder\.blocks\.2.*is too many.*mlp\.hidden\.weight of \(32, 8\)"):
         loop.state.restore(other.state.tensors(), {})

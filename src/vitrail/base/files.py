@@ -84,6 +84,12 @@ def check_writable(path: Path) -> None:
         ) from None
 
 
+def cache_folder() -> Path:
+    """Return the user's folder for what can be made again."""
+    caches = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(caches) if Path(caches).is_absolute() else Path.home() / ".cache") / "vitrail"
+
+
 _locks: set[int] = set()
 """Descriptors of the locks that this process holds."""
 

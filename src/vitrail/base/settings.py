@@ -3,21 +3,40 @@
 import dataclasses
 import types
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from vitrail.base.errors import ConfigError, VitrailError, did_you_mean
 
 Config = TypeVar("Config")
 
 
+class Tagged:
+    """A family of settings of several kinds: a `kind` beside them says which one is meant.
+
+    A family is a direct subclass of this; its members name their kind: `class ViTConfig(ModelConfig, kind="vit")`.
+    """
+
+    kind: ClassVar[str] = ""
+    members: ClassVar[dict[str, type[Any]]] = {}
+
+    def __init_subclass__(cls, *, kind: str | None = None, **rest: Any) -> None:
+        """Found a family, or add a member to one."""
+        super().__init_subclass__(**rest)
+        if Tagged in cls.__bases__:
+            cls.members = {}
+        elif kind is not None:
+            cls.kind = kind
+            cls.members[kind] = cls
+
+
 def to_dict(config: Any) -> dict[str, Any]:
     """Turn a dataclass, and those inside it, into what JSON can hold."""
-    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+    return _tag(config) | {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
 
 
 def told(config: Any) -> dict[str, Any]:
     """Do the same without what has its default, so that new settings do not make old configs others."""
-    found = {}
+    found = _tag(config)
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         usual = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
@@ -32,13 +51,18 @@ def from_dict(kind: type[Config], given: Any, *, where: str = "the settings") ->
     `where` names the place in the message: a file, or a part of one.
     """
     problems: list[str] = []
-    made = _dataclass(kind, given, "", problems)
+    kind = _member(kind, given, "", problems)
+    made = {} if problems else _dataclass(kind, given, "", problems)
     if problems:
         raise ConfigError(f"{where} do not make a {kind.__name__}: {'; '.join(problems)}.")
     try:
         return kind(**made)
     except VitrailError as error:
         raise ConfigError(f"{where} do not make a {kind.__name__}: {error}") from None
+
+
+def _tag(config: Any) -> dict[str, Any]:
+    return {"kind": config.kind} if isinstance(config, Tagged) and config.kind else {}
 
 
 def _plain(value: Any) -> Any:
@@ -49,11 +73,25 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _member(kind: Any, given: Any, path: str, problems: list[str]) -> Any:
+    """Return the kind of a family that settings mean; a dataclass of its own is itself."""
+    if not (isinstance(kind, type) and issubclass(kind, Tagged)) or not isinstance(given, Mapping):
+        return kind
+    named, known = given.get("kind", kind.kind), [kind.kind] if kind.kind else sorted(kind.members)
+    if named not in known:
+        shown = "missing" if not named else _shown(named)
+        problems.append(f"{path}kind is {shown}, but must be one of {', '.join(known)}")
+        return kind
+    return kind.members[named]
+
+
 def _dataclass(kind: type[Any], given: Any, path: str, problems: list[str]) -> dict[str, Any]:
     """Convert the values of one dataclass, noting every problem with its path."""
     if not isinstance(given, Mapping):
         problems.append(f"{path or 'they'} must be a table of settings, not {_shown(given)}")
         return {}
+    if issubclass(kind, Tagged):
+        given = {name: value for name, value in given.items() if name != "kind"}
     hints = get_type_hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in sorted(set(map(str, given)) - fields.keys()):
@@ -77,12 +115,13 @@ def _value(kind: Any, given: Any, path: str, problems: list[str]) -> Any:
             return None
         kind = next(option for option in get_args(kind) if option is not type(None))
         return _value(kind, given, path, problems)
-    if dataclasses.is_dataclass(kind):
+    if dataclasses.is_dataclass(kind) or (isinstance(kind, type) and issubclass(kind, Tagged)):
         inner: list[str] = []
-        made = _dataclass(kind, given, f"{path}.", inner)  # type: ignore[arg-type]  # a dataclass, as is asked above
+        kind = _member(kind, given, f"{path}.", inner)
+        made = {} if inner else _dataclass(kind, given, f"{path}.", inner)
         problems += inner
         try:
-            return None if inner else kind(**made)  # type: ignore[operator]  # likewise
+            return None if inner else kind(**made)
         except VitrailError as error:
             problems.append(f"{path}: {str(error).rstrip('.')}")
             return None

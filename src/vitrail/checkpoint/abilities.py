@@ -4,10 +4,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vitrail.base.errors import CheckpointError
-from vitrail.model.build import Config
 from vitrail.model.config import Pool, ViTConfig
+from vitrail.model.contract import ModelConfig
 from vitrail.model.positions import PositionKind
-from vitrail.model.resnet import ResNetConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,10 +15,8 @@ class Abilities:
 
     library: str
     """Its name in messages."""
-    vit: bool = True
-    """Whether it has Vision Transformers."""
-    resnet: bool = False
-    """Whether it has BiT's ResNets."""
+    kinds: tuple[str, ...] = ("vit",)
+    """The kinds of models that it has files for."""
     hybrid: bool = False
     """Whether a Vision Transformer may have a ResNet in front."""
     pools: tuple[Pool, ...] = ("class-token",)
@@ -42,7 +39,7 @@ class Abilities:
     """The same for the ResNet of a hybrid."""
 
 
-def check_expressible(config: Config, abilities: Abilities, *, lossy: bool) -> None:
+def check_expressible(config: ModelConfig, abilities: Abilities, *, lossy: bool) -> None:
     """Refuse a model that a format cannot hold, with every reason at once.
 
     `lossy` lets numerics change to the library's own, and with them the outputs a little; nothing else.
@@ -61,11 +58,14 @@ def check_expressible(config: Config, abilities: Abilities, *, lossy: bool) -> N
     )
 
 
-def _lacking(config: Config, abilities: Abilities) -> list[str]:
-    if isinstance(config, ResNetConfig):
-        return [] if abilities.resnet else [f"a ResNet: {abilities.library} has no file for BiT's"]
-    if not abilities.vit:
-        return ["a Vision Transformer: the file is for ResNets"]
+def _lacking(config: ModelConfig, abilities: Abilities) -> list[str]:
+    if config.kind not in abilities.kinds:
+        held = " and ".join(abilities.kinds)
+        return [f"a model of the kind {config.kind}: this format of {abilities.library} is for {held}"]
+    return _lacking_of_vit(config, abilities) if isinstance(config, ViTConfig) else []
+
+
+def _lacking_of_vit(config: ViTConfig, abilities: Abilities) -> list[str]:
     idle = bool(config.class_token) and config.pool != "class-token"
     squares = all(height == width for height, width in (config.image_size, config.patch_size))
     checks = {
@@ -84,7 +84,7 @@ def _lacking(config: Config, abilities: Abilities) -> list[str]:
     return [reason for reason, possible in checks.items() if not possible]
 
 
-def _changed_numerics(config: Config, abilities: Abilities) -> list[str]:
+def _changed_numerics(config: ModelConfig, abilities: Abilities) -> list[str]:
     """Say which of our settings the library would compute with others."""
     pairs: list[tuple[Any, dict[str, Any], str]] = [(config, abilities.numerics, "")]
     if isinstance(config, ViTConfig) and config.backbone is not None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from vitrail.base.tensors import Shape, TensorSource
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.build import Config, build
+from vitrail.model.build import build
+from vitrail.model.contract import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +17,7 @@ class Contents:
 
     format: str
     """The layout of the file: vitrail, google, big-vision, timm, ..."""
-    config: Config
+    config: ModelConfig
     """The model, with the numerics of the library that it comes from."""
     tensors: TensorSource
     """Weights by the names of our state dict."""
@@ -36,6 +37,6 @@ class Contents:
         return dataclasses.replace(self, notes=self.notes + notes, **changes)
 
 
-def needed_shapes(config: Config) -> dict[str, Shape]:
+def needed_shapes(config: ModelConfig) -> dict[str, Shape]:
     """Return name and shape of every tensor that a model stores."""
     return {name: tuple(tensor.shape) for name, tensor in build(config, device="meta").state_dict().items()}

@@ -19,8 +19,10 @@ from vitrail.checkpoint.formats.detect import read_any
 from vitrail.checkpoint.store import check_labels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.build import Config, Model, as_size, build
-from vitrail.model.config import ViTConfig, check_size
+from vitrail.model.build import as_size, build
+from vitrail.model.config import check_size
+from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.info import ModelInfo
 from vitrail.model.init import fill_fixed_tables
 from vitrail.model.patches import size_text
 
@@ -40,7 +42,7 @@ def load(
     Overrides are fields of its config: a new `num_classes` starts the head at zero, a new `image_size` or
     `patch_size` resizes what depends on it; both are said. A foreign file that does not tell its `num_heads`, or
     whose grid is not square, needs them here. `pickle=True` lets torch's own files (`.pth`, `.bin`) be opened. The
-    model has `labels`, `preprocessing`, `provenance`, `digest` and `notes`.
+    model's `info` has labels, preprocessing, provenance, digest and notes.
     """
     contents = read(path, pickle=pickle, **overrides)
     if contents.format != "vitrail" and has_zero_head(contents):
@@ -97,16 +99,23 @@ def assemble(contents: Contents, *, device: str | torch.device = "cpu") -> Model
         for name, buffer in module.named_buffers(recurse=False):
             module.register_buffer(name, torch.empty_like(buffer, device="cpu"), persistent=False)
     fill_fixed_tables(model)
-    for name in ("labels", "preprocessing", "provenance", "digest", "notes"):
-        setattr(model, name, getattr(contents, name))
+    model.info = ModelInfo(
+        labels=contents.labels,
+        preprocessing=contents.preprocessing,
+        provenance=contents.provenance,
+        digest=contents.digest,
+        notes=contents.notes,
+    )
     return model.to(device).eval()
 
 
 def has_zero_head(contents: Contents) -> bool:
     """Tell whether the file itself has a head of zeros, as the first ImageNet-21k files do."""
-    heads = [name for name in ("head.linear.weight", "linear.weight") if name in contents.tensors]
-    return any(not contents.tensors[name].any() for name in heads) and not any(
-        "reset to zero" in note for note in contents.notes
+    kernel = f"{contents.config.module.head_prefix}weight"
+    return (
+        kernel in contents.tensors
+        and not contents.tensors[kernel].any()
+        and not any("reset to zero" in note for note in contents.notes)
     )
 
 
@@ -118,13 +127,14 @@ def describe_model(
     provenance: Mapping[str, Any] | None = None,
 ) -> Contents:
     """Gather what a file will say of a model in memory."""
-    attached = getattr(model, "labels", None) if labels is None else tuple(labels)
+    info = model.info
+    attached = info.labels if labels is None else tuple(labels)
     check_labels(attached, model.config)
-    pixels = preprocessing or getattr(model, "preprocessing", None)
+    pixels = preprocessing or info.preprocessing
     _check_pixels(pixels, model.config)
-    history = dict(getattr(model, "provenance", None) or {}) if provenance is None else dict(provenance)
-    if getattr(model, "digest", None) is not None and "parent" not in (provenance or {}):
-        history["parent"] = model.digest
+    history = dict(info.provenance if provenance is None else provenance)
+    if info.digest is not None and "parent" not in (provenance or {}):
+        history["parent"] = info.digest
     state = model.state_dict()
     if any(tensor.is_meta for tensor in state.values()):
         raise CheckpointError(
@@ -148,13 +158,11 @@ def with_versions(contents: Contents) -> Contents:
     )
 
 
-def _check_pixels(pixels: Preprocessing | None, config: Config) -> None:
+def _check_pixels(pixels: Preprocessing | None, config: ModelConfig) -> None:
     """Refuse preprocessing that makes images which the model does not take; a ResNet takes any size."""
     if pixels is None:
         return
-    if len(pixels.mean) != config.channels or (
-        isinstance(config, ViTConfig) and pixels.image_size != config.image_size
-    ):
+    if len(pixels.mean) != config.channels or (not config.any_size and pixels.image_size != config.image_size):
         raise ConfigError(
             f"preprocessing makes images of {size_text(pixels.image_size)} with {len(pixels.mean)} channels, but the "
             f"model takes {size_text(config.image_size)} with {config.channels}; give the model's own."

@@ -14,7 +14,7 @@ from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import Shape, Spec, TensorSource
 from vitrail.checkpoint.contents import needed_shapes
 from vitrail.checkpoint.match import check_match
-from vitrail.model.build import Config
+from vitrail.model.contract import ModelConfig
 from vitrail.model.patches import Size
 
 
@@ -76,7 +76,7 @@ def named(ours: str, theirs: str, codec: Codec = COPY, *, parts: Iterable[str] =
     return [Entry(f"{ours}.{part}", (f"{theirs}.{part}",), codec) for part in parts]
 
 
-def read_layout(layout: Layout, source: TensorSource, config: Config, what: str) -> TensorSource:
+def read_layout(layout: Layout, source: TensorSource, config: ModelConfig, what: str) -> TensorSource:
     """Return our tensors as they are in their file, after every one of theirs has been accounted for."""
     needed = needed_shapes(config)
     table = _needed_entries(layout, needed)

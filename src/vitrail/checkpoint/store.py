@@ -25,15 +25,11 @@ from vitrail.base.settings import from_dict, to_dict
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.match import check_match
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.build import Config
-from vitrail.model.config import ViTConfig
-from vitrail.model.resnet import ResNetConfig
+from vitrail.model.contract import ModelConfig
 
 VERSION = 1
 NUMERICS = ("gelu", "norm_eps", "norm_groups", "position_resize", "standardisation", "standardisation_eps")
 MOST_TOKENS = 2**20
-
-_KINDS: dict[str, type[Config]] = {"vit": ViTConfig, "resnet": ResNetConfig}
 
 
 def is_store(metadata: Mapping[str, str]) -> bool:
@@ -77,9 +73,8 @@ def read_store(container: Container) -> Contents:
 def describe(contents: Contents) -> dict[str, Any]:
     """Turn everything but the tensors into what JSON can hold."""
     config, numerics = _split(to_dict(contents.config))
-    kind = next(name for name, kind in _KINDS.items() if isinstance(contents.config, kind))
     return {
-        "config": {"kind": kind} | config,
+        "config": config,
         "numerics": numerics,
         "labels": None if contents.labels is None else list(contents.labels),
         "preprocessing": None if contents.preprocessing is None else to_dict(contents.preprocessing),
@@ -114,15 +109,16 @@ def parse(texts: Mapping[str, str], container: Container, layout: str) -> Conten
     return contents
 
 
-def read_config(sizes: Any, numerics: Any, where: str) -> Config:
+def read_config(sizes: Any, numerics: Any, where: str) -> ModelConfig:
     """Make a config of its two parts."""
-    if not isinstance(sizes, dict) or not isinstance(numerics, dict) or str(sizes.get("kind")) not in _KINDS:
-        raise CheckpointError(f"the header of {where} has no config of a vit or a resnet.")
-    merged = _merge({name: value for name, value in sizes.items() if name != "kind"}, numerics)
-    return from_dict(_KINDS[sizes["kind"]], merged, where=f"the settings in the header of {where}")
+    known = sorted(ModelConfig.members)
+    if not isinstance(sizes, dict) or not isinstance(numerics, dict) or sizes.get("kind") not in known:
+        raise CheckpointError(f"the header of {where} has no config of a model of a known kind: {', '.join(known)}.")
+    settings = _merge(sizes, numerics)
+    return from_dict(ModelConfig.members[sizes["kind"]], settings, where=f"the settings in the header of {where}")
 
 
-def check_labels(labels: tuple[str, ...] | None, config: Config) -> None:
+def check_labels(labels: tuple[str, ...] | None, config: ModelConfig) -> None:
     """Refuse class names that are not one for each class."""
     if labels is None:
         return
@@ -135,15 +131,12 @@ def check_labels(labels: tuple[str, ...] | None, config: Config) -> None:
         )
 
 
-def check_sane(config: Config, tensors: int, where: str) -> None:
+def check_sane(config: ModelConfig, tensors: int, where: str) -> None:
     """Refuse a config that claims far more than the file can hold, before anything is built from it."""
-    backbone = config.backbone if isinstance(config, ViTConfig) else config
-    parts = sum(backbone.blocks) if backbone else 0
-    parts += config.depth if isinstance(config, ViTConfig) else 0
-    if parts > tensors or (isinstance(config, ViTConfig) and config.num_tokens > MOST_TOKENS):
+    if config.num_blocks > tensors or config.sequence > MOST_TOKENS:
         raise CheckpointError(
-            f"the config of {where} claims {parts:,} blocks"
-            + (f" and {config.num_tokens:,} tokens" if isinstance(config, ViTConfig) else "")
+            f"the config of {where} claims {config.num_blocks:,} blocks"
+            + (f" and {config.sequence:,} tokens" if config.sequence else "")
             + f", which a file of {tensors} tensors does not hold."
         )
 

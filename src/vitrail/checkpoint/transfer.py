@@ -12,13 +12,13 @@ from vitrail.base.errors import CheckpointError, ConfigError, did_you_mean
 from vitrail.base.tensors import Spec, TensorSource
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.match import check_match
-from vitrail.model.build import Config, as_size
+from vitrail.model.build import as_size
 from vitrail.model.config import ViTConfig
+from vitrail.model.contract import ModelConfig
 from vitrail.model.patches import Size, size_text
 from vitrail.model.positions import resize_axis, resize_positions, resize_relative
 
 _POSITIONS = re.compile(r"(embedding|encoder)\.positions\.(\d+\.)?(?P<part>table|x|y)$")
-_HEADS = ("head.linear.", "linear.")
 # Fields that another number of, or place for, tensors would follow from.
 _FIXED = (
     "dim",
@@ -56,7 +56,7 @@ def transfer(contents: Contents, overrides: dict[str, Any]) -> Contents:
     return contents
 
 
-def _changed_config(contents: Contents, overrides: dict[str, Any]) -> Config:
+def _changed_config(contents: Contents, overrides: dict[str, Any]) -> ModelConfig:
     old = contents.config
     known = {field.name for field in dataclasses.fields(old)}
     for name in overrides:
@@ -64,7 +64,7 @@ def _changed_config(contents: Contents, overrides: dict[str, Any]) -> Config:
             raise ConfigError(
                 f"a model has no setting {name!r}; it has {', '.join(sorted(known))}.{did_you_mean(name, known)}"
             )
-    changes = {
+    changes: dict[str, Any] = {
         name: as_size(value) if name.endswith("_size") and name != "representation_size" else value
         for name, value in overrides.items()
     }
@@ -75,24 +75,24 @@ def _changed_config(contents: Contents, overrides: dict[str, Any]) -> Config:
                 f"{name}={changes[name]!r} was asked for, but {contents.tensors.origin} has {name}={has!r}; "
                 "that is another model, so leave it out or choose another file."
             )
-    return dataclasses.replace(old, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(old, **changes)
 
 
-def _change_head(contents: Contents, new: Config) -> Contents:
+def _change_head(contents: Contents, new: ModelConfig) -> Contents:
     """Put a head of zeros in place of one with other classes or another input."""
     old = contents.config
-    representation = getattr(new, "representation_size", None)
-    dropped = getattr(old, "representation_size", None) is not None and representation is None
+    dropped = _representation(old) is not None and _representation(new) is None
     specs = dict(contents.tensors.specs)
     notes = []
     if dropped:
         specs = {name: spec for name, spec in specs.items() if not name.startswith("head.representation.")}
-        notes.append(f"the representation layer of {old.representation_size} units was taken away.")  # type: ignore[union-attr]
+        notes.append(f"the representation layer of {_representation(old)} units was taken away.")
     if new.num_classes == old.num_classes and not dropped:
         return contents
     dtype = next(iter(specs.values())).dtype
-    specs = {name: spec for name, spec in specs.items() if not name.startswith(_HEADS)}
-    head = {name: Spec(shape, dtype) for name, shape in needed_shapes(new).items() if name.startswith(_HEADS)}
+    prefix = new.module.head_prefix
+    specs = {name: spec for name, spec in specs.items() if not name.startswith(prefix)}
+    head = {name: Spec(shape, dtype) for name, shape in needed_shapes(new).items() if name.startswith(prefix)}
     source = contents.tensors
 
     def fetch(name: str) -> Tensor:
@@ -107,6 +107,10 @@ def _change_head(contents: Contents, new: Config) -> Contents:
     tensors = TensorSource(origin=source.origin, specs=specs | head, fetch=fetch)
     labels = contents.labels if new.num_classes == old.num_classes else None
     return contents.noting(*notes, tensors=tensors, labels=labels)
+
+
+def _representation(config: ModelConfig) -> int | None:
+    return config.representation_size if isinstance(config, ViTConfig) else None
 
 
 def _resize_image(contents: Contents, new: ViTConfig) -> Contents:

@@ -12,7 +12,7 @@ from vitrail.base.tensors import shape_text
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.store import describe
 from vitrail.cli.model_file import FileFlags, open_file
-from vitrail.cli.report import Positional, Switch, flag, print_json, print_table
+from vitrail.cli.report import Positional, Switch, flag, print_json, print_table, value_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +43,10 @@ def run(arguments: Arguments) -> int:
     if arguments.json:
         print_json({"same": same, "compared": compared, "settings": settings, "tensors": tensors})
         return int(not same)
-    rows = [(row["name"], str(row["first"]), str(row["second"])) for row in settings + tensors]
+    rows = [(row["name"], value_text(row["first"]), value_text(row["second"])) for row in settings + tensors]
     notes = [f"{compared} tensors are in both; {len(tensors)} differ, and {len(settings)} settings."]
-    print_table("Differences", ("", arguments.first, arguments.second), rows, notes=notes)
+    title = f"Differences of {arguments.first} (first) and {arguments.second} (second)"
+    print_table(title, ("", "first", "second"), rows, notes=notes)
     return int(not same)
 
 

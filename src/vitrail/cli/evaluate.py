@@ -98,7 +98,7 @@ class _Task:
 
 
 def run(arguments: Arguments) -> None:
-    """Decide, evaluate, print; then write what was asked for."""
+    """Decide, evaluate, write what was asked for; then print, for a reader who may have left."""
     csv, html = output_path(arguments.csv, ".csv"), output_path(arguments.html, ".html")
     config = EvaluationConfig(
         batch=arguments.batch,
@@ -115,7 +115,6 @@ def run(arguments: Arguments) -> None:
         made = _evaluate(task, config, ranks)
         if not ranks.first:
             return
-        _report(arguments, task, made)
         if csv is not None:
             write_predictions(csv, made.dataset, made.answers, real=made.real)
             say(f"every prediction is in {csv}.")
@@ -123,6 +122,7 @@ def run(arguments: Arguments) -> None:
             page = evaluation_page(made, task.contents, task.preprocessing, file=arguments.model, notes=task.notes)
             write_evaluation(page, html)
             say(f"the page is {html}; open it in a browser.")
+        _report(arguments, task, made)
 
 
 def _task(arguments: Arguments) -> _Task:

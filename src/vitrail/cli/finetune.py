@@ -7,7 +7,6 @@ again goes on where it was stopped, also in the middle of the sweep.
 Example: vitrail finetune photos/ --from vit-s16.safetensors --image-size 384
 """
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.cli.model_file import model_name
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_table
+from vitrail.cli.say import line
 from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, check_unshaped, data_of, execution_of, settings_of
 from vitrail.cli.watch import Trained, Watcher, as_json, print_choices, result_rows
@@ -216,11 +216,9 @@ def _estimate(plan: FinetunePlan, data: RunData, folder: RunFolder, ranks: Ranks
         text = f"{total / 60:.0f} minutes" if total >= 90 else f"{total:.0f} seconds"
         tried = plan.trainings - plan.runs
         parts = f"{tried} rates to try and {plan.runs} to train" if tried else f"{plan.runs} to train"
-        print(
+        line(
             f"time         about {text}: {parts}, {plan.base.steps} steps of {found.step:.2f} s each; "
-            "--quick tries no rates, --frozen trains the head alone",
-            file=sys.stderr,
-            flush=True,
+            "--quick tries no rates, --frozen trains the head alone"
         )
 
 

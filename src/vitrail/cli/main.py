@@ -35,6 +35,8 @@ def main(arguments: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
+    if sys.stdout is None:  # a shell's `>&-`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  (until the process ends)
     try:
         return _dispatch(words)
     except VitrailError as error:

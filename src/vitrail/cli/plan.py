@@ -159,7 +159,7 @@ def _show(arguments: Arguments, planned: Plan, published: dict[str, float]) -> N
         (
             "work",
             f"{planned.device_days:,.4g} device-days",
-            _beside(published, "tpuv3_core_days", "TPUv3-core-days, Table 2")
+            _beside(published, "tpuv3_core_days", "core-days, Table 2")
             or f"at {arguments.device_flops / 1e12:g} TFLOP/s x {arguments.utilisation:.0%}",
         ),
         ("time", f"{planned.days:,.4g} days", f"on {arguments.devices} device{'s' * (arguments.devices > 1)}"),

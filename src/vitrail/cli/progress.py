@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from vitrail.cli.say import line
+
 Step = TypeVar("Step")
 
 EVERY = 10.0  # seconds between lines where there is no terminal; short work says nothing
@@ -40,7 +42,5 @@ def _lines(steps: Iterable[Step], total: int, title: str) -> Iterator[Step]:
         yield step
         if (now := time.monotonic()) - told >= EVERY:
             left = (now - began) / done * max(total - done, 0)
-            print(
-                f"{title}: {done:,} of {total:,} ({done / total:.0%}), {left:.0f} s left", file=sys.stderr, flush=True
-            )
+            line(f"{title}: {done:,} of {total:,} ({done / total:.0%}), {left:.0f} s left")
             told = now

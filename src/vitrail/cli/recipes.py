@@ -6,7 +6,7 @@ Example: vitrail recipes imagenet1k-B/16
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from vitrail.cli.report import Positional, Switch, flag, print_json, print_table
 from vitrail.recipes.finetuning import FINETUNING, FinetuningRecipe
@@ -26,7 +26,7 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> None:
-    """Print one line for each recipe, and the command that runs it."""
+    """Print one line for each recipe, and of one alone the command that runs it."""
     for name in arguments.names:
         if name.removesuffix(SMOKE) not in FINETUNING:
             find_recipe(name)
@@ -35,22 +35,40 @@ def run(arguments: Arguments) -> None:
     if arguments.json:
         print_json(rows)
         return
-    columns = ("recipe", "epochs", "exaFLOPs", "paper's", "value", "note")
-    table = [
-        (
-            str(row["name"]),
-            str(row["epochs"] or "-"),
-            f"{row['exaflops']:.4g}" if row["exaflops"] else "-",
-            f"{row['paper_exaflops']:.4g}" if row["paper_exaflops"] else "-",
-            str(row["paper_result"] or "-"),
-            str(row["about"]),
-        )
-        for row in rows
-    ]
-    print_table("Recipes", columns, table, notes=[f"Run one with: {rows[0]['command']}"] if len(rows) == 1 else [])
+    _show(rows)
 
 
-def _describe(name: str) -> dict[str, object]:
+def _show(rows: list[dict[str, Any]]) -> None:
+    """Print a table of pre-training and one of fine-tuning, or of one recipe everything."""
+    notes = ["vitrail recipes NAME shows what a recipe does and the command that runs it; --json has everything."]
+    if len(rows) == 1:
+        notes = [f"{rows[0]['name']}: {rows[0]['about']}."]
+    adapting = [row for row in rows if str(row["name"]).removesuffix(SMOKE) in FINETUNING]
+    training = [row for row in rows if row not in adapting]
+    if training:
+        cells = [(row["name"], _cell(row["epochs"]), *_figures(row), _cell(row["paper_result"])) for row in training]
+        columns = ("recipe", "epochs", "exaFLOPs", "paper's", "value")
+        print_table("Pre-training", columns, cells, notes=[] if adapting else notes)
+    if training and adapting:
+        print()
+    if adapting:
+        short = [(row["name"], _figures(row)[0], _cell(row["paper_result"])) for row in adapting]
+        print_table("Fine-tuning", ("recipe", "exaFLOPs", "value"), short, notes=notes)
+    if len(rows) == 1:
+        print(f"Run it with: {rows[0]['command']}")  # in one line, to be copied
+
+
+def _figures(row: dict[str, Any]) -> tuple[str, str]:
+    """Write the cost of a recipe, and what the paper reports of it."""
+    ours, published = (_cell(row[name] and f"{row[name]:.4g}") for name in ("exaflops", "paper_exaflops"))
+    return ours, published
+
+
+def _cell(value: object) -> str:
+    return str(value or "-")
+
+
+def _describe(name: str) -> dict[str, Any]:
     if name == SMALL_DATA:
         return {
             "name": name,
@@ -77,7 +95,7 @@ def _describe(name: str) -> dict[str, object]:
     }
 
 
-def _describe_finetuning(recipe: FinetuningRecipe) -> dict[str, object]:
+def _describe_finetuning(recipe: FinetuningRecipe) -> dict[str, Any]:
     return {
         "name": recipe.name,
         "command": recipe.command,
@@ -89,7 +107,7 @@ def _describe_finetuning(recipe: FinetuningRecipe) -> dict[str, object]:
     }
 
 
-def _describe_smoke(name: str) -> dict[str, object]:
+def _describe_smoke(name: str) -> dict[str, Any]:
     base = name.removesuffix(SMOKE)
     verb = "finetune DATA --from MODEL" if base in FINETUNING else "train DATA"
     told = {"name": name, "command": f"vitrail {verb} --recipe {name}", "about": f"the small twin of {base}"}

@@ -1,7 +1,9 @@
 """How reports look: tables for people, JSON for machines, numbers that can be read."""
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +17,11 @@ from vitrail.cli.flags import Positional as Positional
 from vitrail.cli.flags import Switch as Switch
 from vitrail.cli.flags import flag as flag
 from vitrail.cli.flags import parse_size as parse_size
+
+PIPE_WIDTH = 80
+"""Columns of a table without a terminal: as much as any terminal shows, and every page."""
+
+MOST_LISTED = 5
 
 
 class _Console(Console):
@@ -38,15 +45,43 @@ def print_table(
     table.pad_edge = False
     for number, column in enumerate(columns):
         left = number == 0 or column in ("note", "value")
-        table.add_column(escape(printable(column)), justify="left" if left else "right", overflow="fold")
+        widest = max((len(printable(row[number])) for row in rows), default=0)
+        table.add_column(
+            escape(printable(column)),
+            justify="left" if left else "right",
+            overflow="fold",
+            min_width=min(widest, _width() // 2) if number == 0 else None,  # long values leave names whole
+        )
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))
-    wide = None if sys.stdout.isatty() else 10_000  # a pipe has no edge to wrap at
-    console = _Console(width=wide, highlight=False)
-    console.print(escape(printable(title)), style="bold")  # not the table's own title, which wraps where the table ends
+    console = _Console(width=_width(), height=25, highlight=False)  # without a height, TERM=dumb means 80
+    console.print(escape(_filled(title)), style="bold", soft_wrap=True)  # the table's own title wraps where it ends
     console.print(table)
+    print_notes(notes)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """Write sentences to stdout, in lines that break between words: paths and commands stay whole."""
     for note in notes:
-        console.print(escape(printable(note)))
+        print(_filled(note))
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(printable(text), _width(), break_long_words=False, break_on_hyphens=False)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+
+
+def value_text(value: Any) -> str:
+    """Write a setting or a weight for a table: of a long list the first values, of a number what float32 can tell."""
+    if isinstance(value, list) and (len(value) > MOST_LISTED or all(isinstance(one, str) for one in value)):
+        more = ["..."] * (len(value) > MOST_LISTED)
+        return f"{len(value)}: " + ", ".join([*map(value_text, value[:MOST_LISTED]), *more]) if value else "none"
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def counted(number: float, unit: str = "") -> str:

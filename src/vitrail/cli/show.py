@@ -3,14 +3,14 @@
 Example: vitrail show b16.safetensors
 """
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from vitrail.checkpoint.files import ZERO_HEAD, has_zero_head
 from vitrail.checkpoint.store import describe
 from vitrail.cli.model_file import FileFlags, open_file, parameters
-from vitrail.cli.report import Positional, Switch, flag, print_json, print_table
+from vitrail.cli.report import Positional, Switch, flag, print_json, print_table, value_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +45,18 @@ def run(arguments: Arguments) -> None:
         ("parameters", f"{report['parameters']:,}"),
         ("types", ", ".join(report["types"])),
     ]
-    for part in ("config", "numerics", "preprocessing", "provenance"):
-        rows += [(f"{part}.{name}", _text(value)) for name, value in (report[part] or {}).items()]
-    rows += [("labels", _shortened(contents.labels)), ("sha256", contents.digest or "none in this format")]
-    print_table(arguments.file, ("", "value"), rows, notes=[f"note: {note}" for note in report["notes"]])
+    rows += _nested({part: report[part] or {} for part in ("config", "numerics", "preprocessing", "provenance")})
+    rows.append(("labels", "none" if contents.labels is None else value_text(list(contents.labels))))
+    digest = f"sha256: {contents.digest or 'none in this format'}"  # below the table, where a line has room for it
+    print_table(arguments.file, ("", "value"), rows, notes=[digest, *(f"note: {note}" for note in report["notes"])])
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _shortened(labels: tuple[str, ...] | None) -> str:
-    if labels is None:
-        return "none"
-    return f"{len(labels)}: " + ", ".join(labels[:5]) + (", ..." if len(labels) > 5 else "")
+def _nested(settings: Mapping[str, Any], indent: str = "") -> list[tuple[str, str]]:
+    """Write settings as rows, those inside others below them and further to the right."""
+    rows: list[tuple[str, str]] = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            rows += [(f"{indent}{name}", ""), *_nested(value, f"{indent}  ")]
+        else:
+            rows.append((f"{indent}{name}", value_text(value)))
+    return rows

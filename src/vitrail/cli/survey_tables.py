@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from vitrail.base.printable import printable
-from vitrail.cli.report import in_bytes, print_table
+from vitrail.cli.report import in_bytes, print_notes, print_table
 from vitrail.data.survey.scan import short_name
 
 MOST_CLASSES = 40
@@ -88,8 +87,7 @@ def _show_ending(report: dict[str, Any]) -> None:
         lines.append("; ".join(wishes) + ".")
     if lines:
         print()
-    for line in lines:
-        print(printable(line))
+    print_notes(lines)
 
 
 def _list(title: str, found: list[Any], row: Callable[[Any], tuple[str, str]]) -> None:

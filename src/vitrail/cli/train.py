@@ -148,6 +148,5 @@ def _default_out(config: RunConfig, model: str | None) -> str:
     """Name a run for its data and model."""
     data = Path(config.data.where).name or Path(config.data.where).resolve().name
     if model is None:
-        size = config.vit
-        model = "resnet" if size is None else f"vit-{size.dim}x{size.depth}-{size.patch_size[0]}"
+        model = config.model.slug
     return str(Path("runs") / f"{data}-{model.replace('/', '-')}")

@@ -146,7 +146,7 @@ def settings_of(flags: RunFlags) -> dict[str, Any]:
     if flags.class_weights:
         given["loss.class_weights"] = True
     if flags.dropout is not None:
-        given["vit.dropout"] = flags.dropout
+        given["model.dropout"] = flags.dropout
     if flags.balanced:
         given["data.balanced"] = True
     for assignment in flags.set:

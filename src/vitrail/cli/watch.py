@@ -92,10 +92,9 @@ def print_choices(config: RunConfig, data: RunData, folder: RunFolder) -> None:
     """Say, before it starts, what the run is."""
     need, model = cost(config.model), config.model
     held = "nothing" if data.held is None else f"{len(data.held)} of {data.held.split}"
-    shape = f"{model.dim}x{model.depth}, patch {size_text(model.patch_size)}" if config.vit else "ResNet"  # type: ignore[union-attr]
     lines = {
         "data": f"{config.data.where}: {len(data.train)} images of {data.classes} classes; held out: {held}",
-        "model": f"{shape}, {counted(float(need.parameters))} parameters, {counted(float(need.macs), 'MACs')} an image",
+        "model": f"{model.summary}, {counted(need.parameters)} parameters, {counted(need.macs, 'MACs')} an image",
         "images": f"{size_text(config.preprocessing.image_size)} pixels, {model.channels} channels",
         "length": f"{config.steps} steps of {config.batch} images, {config.epochs:.1f} epochs",
         "learning": f"{config.optimizer.name}, rate {config.schedule.peak:g} ({config.schedule.shape}, "

@@ -11,9 +11,9 @@ from torch import Tensor
 from vitrail.base.errors import ImageError
 from vitrail.base.seeds import key, keys, uniform
 from vitrail.base.shapes import PixelBatch, Pixels
+from vitrail.data.augment.apply import augment_all
 from vitrail.data.augment.geometry import rows_needed
 from vitrail.data.augment.mixing import Shares, Targets, mix
-from vitrail.data.augment.apply import augment_all
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.dataset import Dataset
 from vitrail.data.permutation import Positions

@@ -13,6 +13,7 @@
 | a folder with data_batch_*.bin, or train.bin                   | CIFAR-10, CIFAR-100            |
 | a folder with imagelabels.mat, setid.mat and jpg/              | Flowers-102                    |
 | a folder with annotations/trainval.txt and images/             | Pets                           |
+| a folder with wnids.txt and val/val_annotations.txt            | Tiny-ImageNet-200              |
 | a folder with train800val200.txt or train800.txt               | a task of VTAB-1k              |
 | a folder with .tar files, or split folders with them           | shards                         |
 | a folder with .parquet files, or data/ with them               | parquet                        |
@@ -38,6 +39,7 @@ from vitrail.data.sources import (
     pets,
     sample,
     shards,
+    tiny_imagenet,
     vtab,
 )
 from vitrail.data.sources.indexed import open_index
@@ -111,6 +113,8 @@ def _folder(path: Path, root: Path | None) -> Pile:
         return flowers.open_flowers(path)
     if pets.is_pets(path):
         return pets.open_pets(path)
+    if tiny_imagenet.is_tiny_imagenet(path):
+        return tiny_imagenet.open_tiny_imagenet(path)
     if vtab.is_vtab(path):
         return vtab.open_vtab(path)
     if tars := find_in_folder(path):

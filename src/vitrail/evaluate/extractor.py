@@ -17,9 +17,9 @@ from vitrail.data.loader import evaluation_batches
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import evaluation_shard
 from vitrail.evaluate.feature_files import feature_key, read_features, write_features
-from vitrail.evaluate.features import Features, extract, feature_width, shared
+from vitrail.evaluate.features import Features, extract, shared
 from vitrail.evaluate.finite import refuse_bad_numbers
-from vitrail.model.build import Model
+from vitrail.model.contract import Model
 
 
 def _unheard(sentence: str) -> None:
@@ -107,7 +107,7 @@ class Extractor:
             return None
         if self.ranks.world == 1:
             return found
-        values = torch.zeros(images, feature_width(self.model.config))
+        values = torch.zeros(images, self.model.config.feature_width)
         read = torch.zeros(images, dtype=torch.uint8)
         if found is not None:
             values.copy_(found.values)

@@ -7,7 +7,6 @@ SHA-256 of their own, checked whenever they are read.
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 
 from vitrail.base.container import open_container, write_container
 from vitrail.base.errors import CheckpointError, ImageError, WriteError
-from vitrail.base.files import atomic_write
+from vitrail.base.files import atomic_write, cache_folder
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
@@ -24,8 +23,8 @@ from vitrail.checkpoint.files import weights_digest
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import evaluation_shard
-from vitrail.evaluate.features import Features, feature_width, shared
-from vitrail.model.build import Model
+from vitrail.evaluate.features import Features, shared
+from vitrail.model.contract import Model
 
 VERSION = 1
 """Goes up whenever the same model and image may give other features: another decoder, another resize."""
@@ -36,8 +35,7 @@ _DIGEST_BYTES = 32
 
 def default_folder() -> Path:
     """Return where features are kept unless somebody says otherwise."""
-    caches = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(caches) if Path(caches).is_absolute() else Path.home() / ".cache") / "vitrail" / "features"
+    return cache_folder() / "features"
 
 
 def feature_key(
@@ -90,7 +88,7 @@ def read_features(folder: Path, key: str, *, images: int, model: Model) -> Featu
     except OSError as error:
         raise CheckpointError(f"{path} cannot be opened: {error.strerror or error}.") from None
     shapes = {name: spec.shape for name, (spec, _) in container.places.items()}
-    wanted = {"values": (images, feature_width(model.config)), "read": (images,)}
+    wanted = {"values": (images, model.config.feature_width), "read": (images,)}
     if container.recorded_digest() != container.computed_digest() or container.metadata.get(_KEY) != key:
         raise CheckpointError(f"{path} is damaged: its SHA-256 is not the one that it carries.")
     if shapes != wanted:

@@ -13,8 +13,7 @@ from vitrail.base.ranks import Ranks
 from vitrail.data.batch import Batch
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.data.transforms import normalise
-from vitrail.model.build import Config, Model
-from vitrail.model.config import ViTConfig
+from vitrail.model.contract import Model
 
 Matrix = Float[Tensor, "image representation"]
 Pixels = Literal["paper", "model"]
@@ -49,9 +48,7 @@ def feature_preprocessing(model: Model, pixels: Pixels = "paper") -> Preprocessi
     whole image is resized, with nothing cut off.
     """
     config = model.config
-    own = getattr(model, "preprocessing", None) or preset(
-        "google", image_size=config.image_size, channels=config.channels
-    )
+    own = model.info.preprocessing or preset("google", image_size=config.image_size, channels=config.channels)
     if pixels == "model":
         return own
     side = min(own.image_size)
@@ -61,13 +58,6 @@ def feature_preprocessing(model: Model, pixels: Pixels = "paper") -> Preprocessi
     return replace(own, geometry="crop", crop_fraction=fraction, interpolation="bilinear", antialias=True)
 
 
-def feature_width(config: Config) -> int:
-    """Return how many numbers the last linear layer sees."""
-    if isinstance(config, ViTConfig):
-        return config.representation_size or config.dim
-    return config.features
-
-
 def extract(
     model: Model, batches: Iterable[Batch], images: int, preprocessing: Preprocessing, ranks: Ranks
 ) -> Features:
@@ -75,7 +65,7 @@ def extract(
 
     Every rank writes its own images into a table of all of them; the sum over ranks is the whole, and exact.
     """
-    values = torch.zeros(images, feature_width(model.config))
+    values = torch.zeros(images, model.config.feature_width)
     read = torch.zeros(images, dtype=torch.uint8)
     kind = next(model.parameters()).dtype
     model.eval()

@@ -5,15 +5,11 @@ from typing import Any
 import torch
 
 from vitrail.base.errors import ConfigError
-from vitrail.model.config import ViTConfig
+from vitrail.model import resnet, vit  # noqa: F401 - each ties its kind of model to its settings
+from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.init import initialise
 from vitrail.model.patches import Size
-from vitrail.model.resnet import ResNet, ResNetConfig
 from vitrail.model.variants import named_config
-from vitrail.model.vit import ViT
-
-Config = ViTConfig | ResNetConfig
-Model = ViT | ResNet
 
 
 def create(
@@ -36,7 +32,7 @@ def create(
     return build(config, seed=seed, device=device)
 
 
-def configure(name: str, **settings: Any) -> Config:
+def configure(name: str, **settings: Any) -> ModelConfig:
     """Return the config of a named model with some fields changed."""
     for field in ("image_size", "patch_size"):
         if field in settings:
@@ -53,10 +49,10 @@ def as_size(size: int | Size) -> Size:
     return size[0], size[1]
 
 
-def build(config: Config, *, seed: int | None = None, device: str | torch.device = "cpu") -> Model:
+def build(config: ModelConfig, *, seed: int | None = None, device: str | torch.device = "cpu") -> Model:
     """Make the model of a config; parameters are filled once, on the device where they live."""
     with torch.device("meta"):
-        model = ViT(config) if isinstance(config, ViTConfig) else ResNet(config)
+        model = config.module(config)
     if torch.device(device).type == "meta":
         return model
     model.to_empty(device=device)

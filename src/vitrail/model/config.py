@@ -1,9 +1,11 @@
 """What a Vision Transformer is made of: one frozen dataclass, checked when it is made."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from vitrail.base.errors import ConfigError, GridError, did_you_mean
+from vitrail.model.contract import ModelConfig
 from vitrail.model.convolution import Standardisation
 from vitrail.model.gelu import Gelu
 from vitrail.model.patches import Size, patch_grid, size_text
@@ -53,7 +55,7 @@ class BackboneConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ViTConfig:
+class ViTConfig(ModelConfig, kind="vit"):
     """A Vision Transformer or a hybrid: the sizes of Table 1 and every choice of the paper."""
 
     dim: int
@@ -66,12 +68,6 @@ class ViTConfig:
     """Hidden width of each MLP."""
     patch_size: Size
     """Height and width P of a patch, in pixels, or in cells of the feature map of a hybrid."""
-    image_size: Size = (224, 224)
-    """Height and width of the images, in pixels."""
-    channels: int = 3
-    """Channels C of the images."""
-    num_classes: int = 1000
-    """Outputs K of the last linear layer; 0 leaves that layer out."""
     backbone: BackboneConfig | None = None
     """The convolutional network of a hybrid; None embeds pixels."""
     pool: Pool = "class-token"
@@ -98,8 +94,6 @@ class ViTConfig:
     """Probability on the attention weights."""
     stochastic_depth: float = 0.0
     """Probability of skipping the last block's branches; it grows linearly from 0 at the first."""
-    head_bias: float = 0.0
-    """Initial bias of the last layer: 0 for softmax; about -log(classes) for sigmoid loss."""
 
     def __post_init__(self) -> None:
         """Fill in the class token and refuse what cannot be built."""
@@ -168,6 +162,83 @@ class ViTConfig:
     def num_tokens(self) -> int:
         """Length of the sequence: N patches and the class token."""
         return self.grid[0] * self.grid[1] + bool(self.class_token)
+
+    @property
+    def feature_width(self) -> int:
+        """How many numbers the last linear layer sees."""
+        return self.representation_size or self.dim
+
+    @property
+    def summary(self) -> str:
+        """The model in a few words."""
+        return f"{self.dim}x{self.depth}, patch {size_text(self.patch_size)}"
+
+    @property
+    def slug(self) -> str:
+        """The model as part of a folder's name."""
+        return f"vit-{self.dim}x{self.depth}-{self.patch_size[0]}"
+
+    @property
+    def num_blocks(self) -> int:
+        """Count the encoder blocks, and the units of a hybrid's stages."""
+        return self.depth + (sum(self.backbone.blocks) if self.backbone else 0)
+
+    @property
+    def sequence(self) -> int:
+        """How many tokens an image becomes."""
+        return self.num_tokens
+
+    @property
+    def draws(self) -> bool:
+        """Whether a training pass draws random numbers."""
+        return bool(self.dropout or self.attention_dropout or self.stochastic_depth)
+
+    def adapted(self, *, num_classes: int, image_size: Size | None = None) -> "ViTConfig":
+        """Return the model for another task, without the tanh layer of pre-training."""
+        bare = replace(self, representation_size=None, dropout=0.0, attention_dropout=0.0, stochastic_depth=0.0)
+        return replace(bare, num_classes=num_classes, head_bias=0.0, image_size=image_size or self.image_size)
+
+    def for_pretraining(self, *, dropout: float) -> "ViTConfig":
+        """Return the model with the head and dropout of Table 3."""
+        return replace(self, representation_size=self.dim, dropout=dropout)
+
+    def regularised_like(self, other: ModelConfig) -> "ViTConfig":
+        """Return the model with the head and the dropout of another; a representation layer is as wide as the model."""
+        if not isinstance(other, ViTConfig):
+            return replace(self, head_bias=other.head_bias)
+        return replace(
+            self,
+            head_bias=other.head_bias,
+            dropout=other.dropout,
+            attention_dropout=other.attention_dropout,
+            stochastic_depth=other.stochastic_depth,
+            representation_size=other.representation_size and self.dim,
+        )
+
+    def shrunk(self, image_size: Size) -> "ViTConfig":
+        """Return a tiny model of the same kind."""
+        backbone = self.backbone and BackboneConfig(blocks=(1,) * len(self.backbone.blocks), width=8, norm_groups=8)
+        return replace(
+            self,
+            dim=16,
+            depth=2,
+            num_heads=2,
+            mlp_dim=32,
+            image_size=image_size,
+            patch_size=(1, 1) if backbone else (8, 8),
+            representation_size=self.representation_size and 16,
+            backbone=backbone,
+        )
+
+    def check_patches(self, *, drop: float, sizes: Sequence[Size]) -> None:
+        """Refuse to drop patches or change the grid where positions live inside the encoder, which knows one grid."""
+        if (drop or sizes) and (self.positions == "relative" or self.position_placement != "input"):
+            raise ConfigError(
+                f"positions {self.positions!r} placed at {self.position_placement!r} belong to one full grid; to drop "
+                "patches or to train at other sizes, choose positions that are added at the input."
+            )
+        for size in sizes:
+            _ = replace(self, image_size=size)
 
 
 def check_choice(name: str, given: str, known: tuple[str, ...]) -> None:

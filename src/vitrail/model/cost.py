@@ -4,8 +4,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vitrail.model.build import Config, build
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.flop_counter import FlopCounterMode
+
+from vitrail.model.build import build
 from vitrail.model.config import BackboneConfig, ViTConfig
+from vitrail.model.contract import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.model.resnet import ResNetConfig
 
@@ -26,16 +32,10 @@ class Cost:
     """The same when blocks, or the units of a ResNet, keep only their input and are computed again."""
 
 
-def cost(config: Config) -> Cost:
+def cost(config: ModelConfig) -> Cost:
     """Count everything without allocating a weight."""
     parameters = sum(parameter.numel() for parameter in build(config, device="meta").parameters())
-    if isinstance(config, ResNetConfig):
-        units = list(_resnet_units(config))
-        return Cost(parameters=parameters, tokens=None, **_sum(units))
-    units = [_embedding(config), *_encoder_blocks(config), _head(config)]
-    if config.backbone is not None:
-        units += _backbone_units(config.backbone, config.channels, config.image_size)
-    return Cost(parameters=parameters, tokens=config.num_tokens, **_sum(units))
+    return Cost(parameters=parameters, tokens=config.sequence or None, **_sum(_units(config)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,30 @@ class _Unit:
     kept: int
     entry: int
     """Size of its input."""
+
+
+def _units(config: ModelConfig) -> list[_Unit]:
+    if isinstance(config, ResNetConfig):
+        return list(_resnet_units(config))
+    if isinstance(config, ViTConfig):
+        units = [_embedding(config), *_encoder_blocks(config), _head(config)]
+        hybrid = config.backbone
+        return units + ([] if hybrid is None else list(_backbone_units(hybrid, config.channels, config.image_size)))
+    return [_counted(config)]
+
+
+def _counted(config: ModelConfig) -> _Unit:
+    """Let torch count a training pass of any other kind of model, without computing anything."""
+    model, kept = build(config, device="meta"), [0]
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[0] += 0 if isinstance(tensor, nn.Parameter) else tensor.numel()
+        return tensor
+
+    image = torch.empty(1, config.channels, *config.image_size, device="meta")
+    with FlopCounterMode(display=False) as counter, saved_tensors_hooks(keep, lambda tensor: tensor):
+        model(image)
+    return _Unit(macs=counter.get_total_flops() // 2, kept=kept[0], entry=image.numel())
 
 
 def _sum(units: list[_Unit]) -> dict[str, int]:
@@ -181,7 +205,5 @@ def _resnet_units(config: ResNetConfig) -> Iterator[_Unit]:
         kept = 2 * shape.inputs * before + 2 * shape.width * (before + after)  # three norms with their ReLUs
         size = shape.after
         yield _bottleneck(shape, kept=kept)
-    cells = math.prod(size)
-    yield _Unit(
-        macs=config.features * config.num_classes, kept=(2 * cells + 1) * config.features, entry=config.features * cells
-    )
+    cells, width = math.prod(size), config.feature_width
+    yield _Unit(macs=width * config.num_classes, kept=(2 * cells + 1) * width, entry=width * cells)

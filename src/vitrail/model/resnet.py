@@ -4,15 +4,16 @@ Not the ResNet inside a hybrid (`hybrid.py`): here norm and ReLU come *before* e
 symmetric, and kernels are divided by sqrt(var + eps).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vitrail.base.shapes import FeatureMap, Images, Logits, Representation
+from vitrail.base.shapes import FeatureMap, Images, Representation
 from vitrail.model.config import check_choice, check_count, check_divides, check_positive, check_size
+from vitrail.model.contract import Layer, Model, ModelConfig
 from vitrail.model.convolution import Standardisation, make_conv, make_norm
 from vitrail.model.patches import Size
 from vitrail.model.trace import ResNetTrace
@@ -20,19 +21,13 @@ from vitrail.model.vit import check_images
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResNetConfig:
+class ResNetConfig(ModelConfig, kind="resnet"):
     """A BiT ResNet."""
 
     blocks: tuple[int, ...]
     """Units in each stage; (3, 4, 6, 3) for R50."""
     width: int = 64
     """Channels of the root: 64 times the x of R50x1, R50x2, ...; stage s puts out 4 * width * 2^(s-1)."""
-    image_size: Size = (224, 224)
-    """Height and width of the images, in pixels, that preprocessing makes; the network itself takes any size."""
-    channels: int = 3
-    """Channels of the images."""
-    num_classes: int = 1000
-    """Outputs of the last linear layer; 0 leaves it out."""
     norm_groups: int = 32
     """Groups of every group norm."""
     norm_eps: float = 1e-5
@@ -41,8 +36,7 @@ class ResNetConfig:
     """How kernels are standardised."""
     standardisation_eps: float = 1e-10
     """The epsilon of that formula (timm: 1e-8)."""
-    head_bias: float = 0.0
-    """Initial bias of the last layer."""
+    any_size = True
 
     def __post_init__(self) -> None:
         """Refuse what cannot be built."""
@@ -54,9 +48,23 @@ class ResNetConfig:
         check_divides("norm_groups", self.norm_groups, "width", self.width)
 
     @property
-    def features(self) -> int:
-        """Channels of the last feature map."""
+    def feature_width(self) -> int:
+        """Channels of the last feature map, which the last linear layer sees."""
         return 4 * self.width * 2 ** (len(self.blocks) - 1)
+
+    @property
+    def num_blocks(self) -> int:
+        """Count the units of all stages."""
+        return sum(self.blocks)
+
+    @property
+    def summary(self) -> str:
+        """The model in a few words."""
+        return "ResNet"
+
+    def shrunk(self, image_size: Size) -> "ResNetConfig":
+        """Return a tiny ResNet with as many stages."""
+        return replace(self, blocks=(1,) * len(self.blocks), image_size=image_size, width=8, norm_groups=8)
 
 
 _conv = partial(make_conv, same=False)
@@ -82,15 +90,14 @@ class PreActivationUnit(nn.Module):
         return residual + self.conv3(self.norm3(features).relu())
 
 
-class ResNet(nn.Module):
+class ResNet(Model, config=ResNetConfig):
     """Root, stages, norm, mean over the map, linear."""
 
-    labels: tuple[str, ...] | None = None
-    """The name of each class, when the weights come with them."""
+    config: ResNetConfig
+    head_prefix = "linear."
 
     def __init__(self, config: ResNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.root = _conv(config, config.channels, config.width, 7, stride=2)
         self.stages = nn.ModuleList()
         inputs = config.width
@@ -105,12 +112,22 @@ class ResNet(nn.Module):
         self.norm = make_norm(config, inputs)
         self.linear = nn.Linear(inputs, config.num_classes) if config.num_classes else None
 
-    def forward(self, images: Images) -> Logits:
-        """Map images to logits, or to the representation when the model has no classes."""
-        return self.classify(self.features(images))
+    @property
+    def last_linear(self) -> nn.Linear | None:
+        """The linear layer that gives logits."""
+        return self.linear
 
-    def features(self, images: Images) -> Representation:
-        """Compute the representation that the last linear layer sees."""
+    def layers(self) -> list[Layer]:
+        """Return the root, each stage, and the head with the last norm."""
+        stages = [
+            Layer(name=f"stage {number}", prefixes=(f"stages.{number}.",), block=stage)
+            for number, stage in enumerate(self.stages)
+        ]
+        return [Layer(name="root", prefixes=("root.",)), *stages, Layer(name="head", prefixes=("norm.", "linear."))]
+
+    def features(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = True) -> Representation:  # noqa: ARG002
+        """Compute the representation that the last linear layer sees; every size of image is taken."""
+        self.config.check_patches(drop=drop_patches, sizes=[])
         features = self.shrink(images)
         for stage in self.stages:
             features = stage(features)
@@ -134,7 +151,3 @@ class ResNet(nn.Module):
     def pool(self, features: FeatureMap) -> Representation:
         """Norm, ReLU, mean over the map."""
         return self.norm(features).relu().mean(dim=(2, 3))
-
-    def classify(self, representation: Representation) -> Logits:
-        """Apply the last linear layer."""
-        return representation if self.linear is None else self.linear(representation)

@@ -2,9 +2,10 @@
 
 from torch import nn
 
-from vitrail.base.errors import ConfigError, InputError
-from vitrail.base.shapes import Images, Logits, Representation
+from vitrail.base.errors import InputError
+from vitrail.base.shapes import Images, Representation
 from vitrail.model.config import ViTConfig
+from vitrail.model.contract import Layer, Model
 from vitrail.model.embedding import Embedding
 from vitrail.model.encoder import Encoder
 from vitrail.model.head import Head
@@ -13,34 +14,53 @@ from vitrail.model.patches import Size, size_text
 from vitrail.model.trace import Selection, Trace, select
 
 
-class ViT(nn.Module):
+class ViT(Model, config=ViTConfig):
     """A Vision Transformer, or a hybrid when its config has a backbone."""
 
-    labels: tuple[str, ...] | None = None
-    """The name of each class, when the weights come with them."""
+    config: ViTConfig
+    head_prefix = "head.linear."
 
     def __init__(self, config: ViTConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.backbone = Backbone(config.backbone, config.channels) if config.backbone else None
         self.embedding = Embedding(config)
         self.encoder = Encoder(config)
         self.head = Head(config)
 
-    def forward(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Logits:
-        """Map images to logits, or to the representation when the model has no classes.
+    @property
+    def last_linear(self) -> nn.Linear | None:
+        """The linear layer that gives logits."""
+        return self.head.linear
 
-        Two ways to train faster: `drop_patches` leaves out that part of each image's patches at random, and
-        `any_size` takes images of another size, for which positions are interpolated on the way.
-        """
-        representation = self.features(images, drop_patches=drop_patches, any_size=any_size)
-        return representation if self.head.linear is None else self.head.linear(representation)
+    @property
+    def recompute(self) -> bool:
+        """Whether training keeps only the input of each block."""
+        return self.encoder.recompute
+
+    @recompute.setter
+    def recompute(self, value: bool) -> None:
+        self.encoder.recompute = value
+
+    def layers(self) -> list[Layer]:
+        """Return the embedding with what comes before it, each block, and the head with the last norm."""
+        blocks = [
+            Layer(name=f"block {number}", prefixes=(f"encoder.blocks.{number}.",), block=block)
+            for number, block in enumerate(self.encoder.blocks)
+        ]
+        first = Layer(name="embedding", prefixes=("backbone.", "embedding.", "encoder.positions."))
+        return [first, *blocks, Layer(name="head", prefixes=("encoder.norm.", "head."))]
+
+    def matrices(self) -> dict[str, int]:
+        """Name the kernels of the blocks; q, k and v are three in one."""
+        stacked = {"attention.qkv.weight": 3, "attention.out.weight": 1, "mlp.hidden.weight": 1, "mlp.out.weight": 1}
+        blocks = range(self.config.depth)
+        return {f"encoder.blocks.{number}.{name}": parts for number in blocks for name, parts in stacked.items()}
 
     def features(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Representation:
         """Compute the representation that the last linear layer sees."""
         check_images(images, self.config.channels, None if any_size else self.config.image_size)
         if drop_patches or any_size:
-            check_free_patches(self.config)
+            self.config.check_patches(drop=drop_patches, sizes=[(images.shape[2], images.shape[3])])
         features = images if self.backbone is None else self.backbone(images)
         embedded = self.embedding(features, drop=drop_patches)
         return self.head.represent(self.encoder(embedded, first_only=self.config.pool == "class-token"))
@@ -70,16 +90,7 @@ class ViT(nn.Module):
             attention={layer: maps[layer] for layer in asked_blocks},
             encoded=encoded,
             representation=representation,
-            logits=representation if self.head.linear is None else self.head.linear(representation),
-        )
-
-
-def check_free_patches(config: ViTConfig) -> None:
-    """Refuse to drop patches or change the grid where positions live inside the encoder, which knows one grid only."""
-    if config.positions == "relative" or config.position_placement != "input":
-        raise ConfigError(
-            f"positions {config.positions!r} placed at {config.position_placement!r} belong to one full grid; to drop "
-            "patches or to train at other sizes, choose positions that are added at the input."
+            logits=self.classify(representation),
         )
 
 

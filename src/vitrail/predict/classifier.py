@@ -22,9 +22,9 @@ from vitrail.checkpoint.store import check_labels
 from vitrail.data.labels import read_labels
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.data.transforms import normalise, preprocess
-from vitrail.model.build import Model, as_size
+from vitrail.model.build import as_size
+from vitrail.model.contract import Model
 from vitrail.model.patches import Size, size_text
-from vitrail.model.vit import ViT
 from vitrail.predict.inputs import Picture, name_of, pixels_of
 from vitrail.predict.reading import Prepare, Prepared, in_order, read_batch
 
@@ -132,10 +132,9 @@ class Classifier:
             if given is not None and given < 1:
                 raise ConfigError(f"{name} is {given}, but must be at least 1.")
         named = read_labels(Path(labels), config.num_classes) if isinstance(labels, str | os.PathLike) else labels
-        named = model.labels if named is None else tuple(named)
+        named = model.info.labels if named is None else tuple(named)
         check_labels(named, config)
-        pixels = getattr(model, "preprocessing", None)
-        notes = list(getattr(model, "notes", ()))
+        pixels, notes = model.info.preprocessing, list(model.info.notes)
         fresh = []
         if named is None:
             fresh.append("the model carries no class names, so classes are numbers; give names with labels (--labels).")
@@ -256,6 +255,6 @@ def most_probable(scores: Scores, top: int) -> list[Answer]:
 
 def _head(model: Model) -> nn.Linear:
     """Return the last layer."""
-    found = model.head.linear if isinstance(model, ViT) else model.linear
-    assert isinstance(found, nn.Linear)  # noqa: S101 - a model with classes has one
-    return found
+    last = model.last_linear
+    assert last is not None  # noqa: S101 - a model with classes has one
+    return last

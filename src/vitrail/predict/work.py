@@ -85,7 +85,7 @@ class Work:
     def _job(self, listing: Listing) -> Job:
         model = self.classifier.model
         return Job(
-            model=getattr(model, "digest", None) or weights_digest(model),
+            model=model.info.digest or weights_digest(model),
             files=listing.digest,
             images=len(listing),
             top=min(self.top, len(self.classifier.labels)),

@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.base.settings import from_dict, to_dict
-from vitrail.model.config import BackboneConfig, ViTConfig
+from vitrail.base.settings import to_dict
+from vitrail.model.contract import read_model_config
 from vitrail.model.patches import Size, size_text
-from vitrail.model.resnet import ResNetConfig
 from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.pretraining import PRETRAINING
 from vitrail.runs.adapt import Adaptation, choose_adaptation
@@ -68,33 +67,9 @@ def smoke(recipe: Recipe) -> Recipe:
 
     def small(facts: Facts) -> dict[str, Any]:
         settings = recipe(facts)
-        if settings.get("vit"):
-            settings["vit"] = to_dict(_tiny_vit(from_dict(ViTConfig, settings["vit"])))
-        else:
-            settings["resnet"] = to_dict(_tiny_resnet(from_dict(ResNetConfig, settings["resnet"])))
+        settings["model"] = to_dict(read_model_config(settings["model"]).shrunk(SMOKE_SIZE))
         settings["preprocessing"] = settings["preprocessing"] | {"image_size": list(SMOKE_SIZE)}
         settings["schedule"] = settings["schedule"] | {"warmup_steps": 2}
         return settings | {"batch": 8, "steps": 6}
 
     return small
-
-
-def _tiny_vit(config: ViTConfig) -> ViTConfig:
-    backbone = config.backbone and BackboneConfig(
-        blocks=tuple(1 for _ in config.backbone.blocks), width=8, norm_groups=8
-    )
-    settings = to_dict(config) | {
-        "dim": 16,
-        "depth": 2,
-        "num_heads": 2,
-        "mlp_dim": 32,
-        "image_size": SMOKE_SIZE,
-        "patch_size": (1, 1) if backbone else (8, 8),
-        "representation_size": config.representation_size and 16,
-    }
-    return ViTConfig(**settings | {"backbone": backbone})
-
-
-def _tiny_resnet(config: ResNetConfig) -> ResNetConfig:
-    settings = to_dict(config) | {"blocks": tuple(1 for _ in config.blocks), "image_size": SMOKE_SIZE}
-    return ResNetConfig(**settings | {"width": 8, "norm_groups": 8})

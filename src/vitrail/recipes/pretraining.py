@@ -5,14 +5,13 @@ The authors said later that JFT-300M and ImageNet-21k use sigmoid cross-entropy.
 a global norm of 1. Gradients, optimiser and schedule are the paper's; the data is whatever DATA holds.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from vitrail.base.settings import to_dict
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
 from vitrail.model.build import configure
-from vitrail.model.config import ViTConfig
 from vitrail.model.cost import cost
 from vitrail.recipes.paper import DATASETS, EXAFLOPS, PRETRAINING_BATCH, SCRATCH_RESULTS, TABLE_3, Pretraining
 from vitrail.runs.choose import Facts
@@ -64,11 +63,9 @@ class PretrainingRecipe:
         row, many = self.row, self.row.data != "imagenet1k"
         given: dict[str, Any] = {"image_size": 224, "num_classes": facts.classes, "channels": facts.channels}
         config = configure(self.model, **given, head_bias=HEAD_BIAS if many else 0.0)
-        if isinstance(config, ViTConfig):
-            config = replace(config, representation_size=config.dim, dropout=row.dropout)
-        kind = "vit" if isinstance(config, ViTConfig) else "resnet"
+        config = config.for_pretraining(dropout=row.dropout)
         return {
-            kind: to_dict(config),
+            "model": to_dict(config),
             "preprocessing": to_dict(preset("google", image_size=(224, 224), channels=facts.channels)),
             "augmentation": to_dict(Augmentation()),
             "loss": to_dict(LossConfig(name="sigmoid" if many else "softmax")),

@@ -17,7 +17,6 @@ from typing import Any
 
 from vitrail.base.settings import to_dict
 from vitrail.data.augment.settings import Augmentation
-from vitrail.model.config import ViTConfig
 from vitrail.model.patches import Size
 from vitrail.runs.choose import SMALL_SIDE, Facts
 from vitrail.runs.start import Source
@@ -73,7 +72,7 @@ def adapted_settings(
     augmentation = adaptation.augmentation or _augmentation(facts, source, min(config.image_size))
     optimizer = OptimizerConfig(name="sgd", clip_norm=1.0, frozen=source.backbone if frozen else ())
     return {
-        "vit" if isinstance(config, ViTConfig) else "resnet": to_dict(config),
+        "model": to_dict(config),
         "start": to_dict(source.start),
         "preprocessing": to_dict(pixels),
         "augmentation": to_dict(augmentation),

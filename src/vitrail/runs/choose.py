@@ -49,7 +49,7 @@ def choose(facts: Facts) -> dict[str, Any]:
     batch = choose_batch(facts)
     steps = choose_steps(facts, batch)
     return {
-        "vit": to_dict(choose_model(facts, side)),
+        "model": to_dict(choose_model(facts, side)),
         "preprocessing": to_dict(preset("huggingface", image_size=(side, side), channels=facts.channels)),
         "augmentation": to_dict(choose_augmentation(facts, side)),
         "loss": to_dict(LossConfig()),

@@ -10,11 +10,8 @@ from vitrail.base.settings import from_dict, to_dict, told
 from vitrail.base.trackers import TrackerName
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.build import Config
-from vitrail.model.config import ViTConfig
-from vitrail.model.patches import Size, patch_grid, size_text
-from vitrail.model.resnet import ResNetConfig
-from vitrail.model.vit import check_free_patches
+from vitrail.model.contract import ModelConfig
+from vitrail.model.patches import Size, size_text
 from vitrail.train.objective import LossConfig
 from vitrail.train.optimizers import OptimizerConfig
 from vitrail.train.schedules import Schedule
@@ -129,10 +126,8 @@ class RunConfig:
     """Everything that a run is a function of."""
 
     data: DataConfig
-    vit: ViTConfig | None = None
-    """The model, if it is a Vision Transformer or a hybrid."""
-    resnet: ResNetConfig | None = None
-    """The model, if it is a ResNet."""
+    model: ModelConfig
+    """The model; its `kind` says which."""
     start: StartConfig | None = None
     """The weights to begin with; None draws them."""
     preprocessing: Preprocessing
@@ -168,8 +163,6 @@ class RunConfig:
         """Refuse, before anything starts, what could not go on."""
         if self.data.role not in get_args(Role):
             raise ConfigError(f"data.role is {self.data.role!r}, but must be one of {', '.join(get_args(Role))}.")
-        if (self.vit is None) == (self.resnet is None):
-            raise ConfigError("a run has one model: give the settings of a vit or of a resnet.")
         for name in ("steps", "batch", "evaluate_every", "log_every"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}, but must be at least 1.")
@@ -195,23 +188,10 @@ class RunConfig:
                 f"the model has {self.model.num_classes} classes, but the data has {len(self.data.labels)}; "
                 "leave num_classes out, and it follows the data."
             )
-        if self.vit is None and self.drop_patches:
-            raise ConfigError("a ResNet has no patches to drop; leave drop_patches at 0.")
-        if self.vit is not None and (self.drop_patches or self.stages):
-            check_free_patches(self.vit)
+        self.model.check_patches(drop=self.drop_patches, sizes=[stage.image_size for stage in self.stages])
         ends = [stage.until for stage in self.stages]
         if ends != sorted(set(ends)) or not all(0 < end < 1 for end in ends):
             raise ConfigError(f"stages end at {ends}, but must end one after the other, between 0 and 1.")
-        for stage in self.stages:
-            if self.vit is not None and self.vit.backbone is None:
-                patch_grid(stage.image_size, self.vit.patch_size)
-
-    @property
-    def model(self) -> Config:
-        """The model's own config."""
-        model = self.vit or self.resnet
-        assert model is not None  # noqa: S101 - checked when made
-        return model
 
     @property
     def epochs(self) -> float:

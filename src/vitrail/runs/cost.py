@@ -6,7 +6,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from vitrail.base.journal import read_rows
-from vitrail.model.build import Config, build
+from vitrail.model.build import build
+from vitrail.model.contract import ModelConfig
 from vitrail.model.cost import cost
 from vitrail.runs.config import RunConfig
 from vitrail.runs.plan import FLOPS_PER_MAC
@@ -55,7 +56,7 @@ def training_flops(config: RunConfig, steps: int) -> float:
     return float(flops)
 
 
-def _counted(config: Config, frozen: tuple[str, ...]) -> int:
+def _counted(config: ModelConfig, frozen: tuple[str, ...]) -> int:
     """Let torch count the FLOPs of a step with one image, without computing anything."""
     model = build(config, device="meta").eval()
     freeze(model, frozen)

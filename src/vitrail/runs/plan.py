@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vitrail.base.errors import ConfigError
-from vitrail.model.build import Config
+from vitrail.model.contract import ModelConfig
 from vitrail.model.cost import Cost, cost
 
 Optimizer = Literal["adam", "sgd"]
@@ -44,7 +44,7 @@ class Plan:
 
 
 def plan(
-    config: Config,
+    config: ModelConfig,
     *,
     images: int,
     epochs: float,

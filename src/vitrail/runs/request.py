@@ -1,15 +1,14 @@
 """What somebody asked for, made into a complete run: a recipe or the rule, and the settings that were given by hand."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.settings import to_dict
 from vitrail.model.build import configure
-from vitrail.model.config import ViTConfig
+from vitrail.model.contract import read_model_config
 from vitrail.model.patches import Size
-from vitrail.model.resnet import ResNetConfig
 from vitrail.runs.choose import Facts, choose
 from vitrail.runs.config import DataConfig, RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, usual_side
@@ -62,9 +61,6 @@ def fill(
     settings["batch"] = changes.get("batch", settings["batch"])
     if not isinstance(settings["batch"], int) or settings["batch"] < 1:
         raise ConfigError(f"batch is {settings['batch']!r}, but must be a whole number of images, at least 1.")
-    wrong = [path for path in changes if path.startswith("vit.") and not settings.get("vit")]
-    if wrong:
-        raise ConfigError(f"the model is a ResNet and has no {wrong[0].removeprefix('vit.')}; leave it out.")
     if epochs is not None:
         steps = max(round(epochs * len(data.train) / settings["batch"]), 1)
     settings = _with_length(settings, int(settings["steps"]) if steps is None else steps)
@@ -104,15 +100,6 @@ def _with_length(settings: dict[str, Any], steps: int) -> dict[str, Any]:
     return settings | {"steps": steps, "schedule": schedule}
 
 
-def _with_head(config: ViTConfig | ResNetConfig, recipe: dict[str, Any]) -> ViTConfig | ResNetConfig:
-    """Give another model what a recipe says of heads and dropout; a representation layer is as wide as its model."""
-    names = ("head_bias", "dropout", "attention_dropout", "stochastic_depth")
-    kept = {name: recipe[name] for name in names if name in recipe and hasattr(config, name)}
-    if isinstance(config, ViTConfig) and recipe.get("representation_size"):
-        kept["representation_size"] = config.dim
-    return replace(config, **kept)
-
-
 def _with_model(settings: dict[str, Any], request: Request, facts: Facts) -> dict[str, Any]:
     """Put the asked model and image size in place of the recipe's."""
     own = settings["preprocessing"]["image_size"]
@@ -121,9 +108,6 @@ def _with_model(settings: dict[str, Any], request: Request, facts: Facts) -> dic
     changed = settings | {"preprocessing": pixels}
     if request.model is not None:
         config = configure(request.model, image_size=size, num_classes=facts.classes, channels=facts.channels)
-        kind, other = ("vit", "resnet") if isinstance(config, ViTConfig) else ("resnet", "vit")
-        config = _with_head(config, settings.get("vit") or settings["resnet"])
-        kept = {"drop_patches": 0.0} if kind == "resnet" else {}
-        return changed | {kind: to_dict(config), other: None} | kept
-    kind = "vit" if settings.get("vit") else "resnet"
-    return changed | {kind: settings[kind] | {"image_size": list(size)}}
+        config = config.regularised_like(read_model_config(settings["model"]))
+        return changed | {"model": to_dict(config)}
+    return changed | {"model": settings["model"] | {"image_size": list(size)}}

@@ -6,7 +6,6 @@ File -> its model -> positions for a new size -> the pre-training head off, a he
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,13 +14,10 @@ from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.files import assemble, read, sha256
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing, preset
-from vitrail.model.build import Config, Model
-from vitrail.model.config import ViTConfig
+from vitrail.model.build import build
+from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.patches import Size
 from vitrail.runs.config import StartConfig
-
-HEADS = ("head.linear.", "linear.")
-"""Where the last layer of a ViT and of a ResNet is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,25 +25,19 @@ class Source:
     """A model that others are made from."""
 
     start: StartConfig
-    config: Config
+    config: ModelConfig
     """The model as it is in the file."""
     preprocessing: Preprocessing
     """How it wants its images: as the file says, or else as the reference release does."""
 
-    def adapted(self, *, num_classes: int, image_size: Size | None) -> Config:
+    def adapted(self, *, num_classes: int, image_size: Size | None) -> ModelConfig:
         """Return the model for another task: one linear layer on top, and positions for another size."""
-        changes: dict[str, Any] = {"num_classes": num_classes, "head_bias": 0.0}
-        if image_size is not None:
-            changes["image_size"] = image_size
-        if isinstance(self.config, ViTConfig):
-            changes |= {"representation_size": None, "dropout": 0.0, "attention_dropout": 0.0, "stochastic_depth": 0.0}
-        return dataclasses.replace(self.config, **changes)
+        return self.config.adapted(num_classes=num_classes, image_size=image_size)
 
     @property
     def backbone(self) -> tuple[str, ...]:
         """Name everything but the head, as patterns to freeze."""
-        parts = ("embedding.*", "encoder.*") if isinstance(self.config, ViTConfig) else ("root.*", "stages.*", "norm.*")
-        return (*parts, "backbone.*") if getattr(self.config, "backbone", None) is not None else parts
+        return build(self.config.adapted(num_classes=2), device="meta").backbone_patterns
 
 
 def open_source(path: str, *, pickle: bool = False, num_heads: int | None = None) -> Source:
@@ -61,7 +51,7 @@ def open_source(path: str, *, pickle: bool = False, num_heads: int | None = None
     )
 
 
-def starting_model(start: StartConfig, config: Config, device: torch.device) -> Model:
+def starting_model(start: StartConfig, config: ModelConfig, device: torch.device) -> Model:
     """Load the weights into the model of a run; the head starts at zero even where the classes would fit."""
     contents = _read(start.path, start.pickle, start.num_heads)
     if (found := _digest(contents, start.path)) != start.digest:
@@ -76,10 +66,9 @@ def starting_model(start: StartConfig, config: Config, device: torch.device) -> 
         if (value := getattr(config, field.name)) != getattr(own, field.name)
     }
     model = assemble(transfer(contents, changes)).float()
-    for name, parameter in model.named_parameters():
+    for parameter in model.parameters():
         parameter.data = parameter.data.clone()  # what is mapped from the file cannot be written
-        if name.startswith(HEADS):
-            torch.nn.init.zeros_(parameter)
+    model.zero_head()
     return model.to(device)
 
 

@@ -24,7 +24,7 @@ from vitrail.data.loader import Batch, evaluation_batches, training_batches
 from vitrail.data.subsets import class_weights
 from vitrail.evaluate.classify import Answers, answer
 from vitrail.model.build import build
-from vitrail.model.vit import ViT
+from vitrail.model.info import ModelInfo
 from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
@@ -76,8 +76,7 @@ class Run:
             model = build(config.model, seed=key(config.seed, "weights") % 2**63, device=ranks.device).train()
         else:
             model = starting_model(config.start, config.model, ranks.device).train()
-        if isinstance(model, ViT):
-            model.encoder.recompute = config.execution.recompute
+        model.recompute = config.execution.recompute
         freeze(model, config.optimizer.frozen)
         if self.sharded:
             shard(model, ranks)
@@ -123,9 +122,10 @@ class Run:
     @property
     def two_cores(self) -> bool:
         """Whether two cores compute half of a batch each: on a CPU with two threads, where nothing is random."""
-        config, vit = self.config, self.config.vit
-        draws = vit is not None and bool(vit.dropout or vit.attention_dropout or vit.stochastic_depth)
-        plain = not (draws or config.drop_patches or config.execution.compiled or config.execution.recompute)
+        config = self.config
+        plain = not (
+            config.model.draws or config.drop_patches or config.execution.compiled or config.execution.recompute
+        )
         alone = self.ranks.world == 1 and self.ranks.device.type == "cpu" and torch.get_num_threads() == CORES
         return plain and alone and config.precision == "float32"
 
@@ -139,7 +139,6 @@ class Run:
             num_classes=config.model.num_classes,
             weights=None if weights is None else torch.as_tensor(weights, dtype=torch.float32),
             drop_patches=config.drop_patches,
-            fixed_size=config.vit is not None,
         )
 
     def trackers(self) -> tuple[Any, ...]:
@@ -227,7 +226,7 @@ class Run:
         """Write weights with labels, preprocessing and where they come from."""
         model = build(self.config.model, device="meta")
         model.load_state_dict({name: tensor.cpu() for name, tensor in weights.items()}, assign=True)
-        model.labels = self.config.data.labels
+        model.info = ModelInfo(labels=self.config.data.labels)
         parent = {} if self.config.start is None else {"parent": self.config.start.digest}
         contents = describe_model(
             model,

@@ -31,13 +31,13 @@ def orthogonalise(matrices: Matrices) -> Matrices:
 
 
 class Muon(torch.optim.AdamW):
-    """Adam for most parameters; groups with `orthogonal` set get orthogonal updates."""
+    """Adam for most parameters; groups of `stacked` matrices get orthogonal updates, each matrix by itself."""
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         """Move the orthogonal groups, and leave the others to Adam."""
         for group in self.param_groups:
-            if group["orthogonal"]:
+            if group["stacked"]:
                 self._move(group)
         return super().step(closure)
 
@@ -52,7 +52,7 @@ class Muon(torch.optim.AdamW):
             momenta = [self.state[weight].setdefault("momentum", torch.zeros_like(weight)) for weight in weights]
             torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
             ahead = torch.stack(gradients).lerp_(torch.stack(momenta), group["momentum"])
-            parts = 3 if rows == 3 * columns else 1  # queries, keys and values are three matrices
+            parts = group["stacked"]
             updates = orthogonalise(ahead.reshape(-1, rows // parts, columns)).reshape(-1, rows, columns)
             scale = max(1.0, rows / parts / columns) ** 0.5
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])

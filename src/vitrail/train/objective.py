@@ -57,8 +57,6 @@ class Classification:
     """A weight for each class."""
     drop_patches: float = 0.0
     """Part of the patches that a training step leaves out, at random for each image."""
-    fixed_size: bool = True
-    """Whether the model has a grid of its own, and must be told that images are of another size."""
 
     def __call__(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Compute the loss, and count right answers; a mixed image counts for its larger share."""
@@ -77,8 +75,8 @@ class Classification:
         return loss, {"correct": (logits.detach().argmax(1) == truth).sum()}
 
     def options(self, batch: Batch) -> dict[str, Any]:
-        """Return how a Vision Transformer is to train faster; a ResNet takes no options, and any size."""
+        """Return how a Vision Transformer is to train faster; a ResNet takes any size."""
         options: dict[str, Any] = {"drop_patches": self.drop_patches} if self.drop_patches else {}
-        if tuple(batch.images.shape[2:]) != self.preprocessing.image_size and self.fixed_size:
+        if tuple(batch.images.shape[2:]) != self.preprocessing.image_size:
             options["any_size"] = True
         return options

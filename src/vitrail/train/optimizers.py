@@ -1,6 +1,5 @@
 """Adam and SGD with decoupled decay, and which parameter gets which rate and decay (Table 3, App. B.1)."""
 
-import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal, get_args
@@ -11,6 +10,7 @@ from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.model.contract import Model
 from vitrail.train.muon import Muon
 
 OptimizerName = Literal["adam", "sgd", "muon"]
@@ -83,7 +83,7 @@ def freeze(model: nn.Module, patterns: tuple[str, ...]) -> None:
         raise ConfigError(f"{', '.join(patterns)} freeze every parameter; leave something to learn.")
 
 
-def make_optimizer(model: nn.Module, config: OptimizerConfig, peak: float) -> Optimizer:
+def make_optimizer(model: Model, config: OptimizerConfig, peak: float) -> Optimizer:
     """Group the parameters by decay and layer, and hand them to torch's fused optimiser; `peak` is the highest rate."""
     device = next(model.parameters()).device.type
     fused = device in ("cpu", "cuda") and not any(hasattr(weight, "device_mesh") for weight in model.parameters())
@@ -101,20 +101,20 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig, peak: float) -> Op
     return DecoupledSGD(groups, momentum=config.beta1, fused=fused)
 
 
-def parameter_groups(model: nn.Module, config: OptimizerConfig) -> list[dict[str, Any]]:
+def parameter_groups(model: Model, config: OptimizerConfig) -> list[dict[str, Any]]:
     """Put every parameter that learns into the group of its decay and rate."""
-    last = max((depth_of(name, model) for name, _ in model.named_parameters()), default=0)
-    groups: dict[tuple[float, float, bool], dict[str, Any]] = {}
+    last, matrices = len(model.layers()) - 1, model.matrices() if config.name == "muon" else {}
+    groups: dict[tuple[float, float, int], dict[str, Any]] = {}
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
         decay = config.weight_decay if config.decay_on == "all" or is_kernel(name, parameter) else 0.0
-        orthogonal = config.name == "muon" and name.startswith("encoder.blocks.") and is_kernel(name, parameter)
-        factor = config.layer_decay ** (last - depth_of(name, model)) * (config.muon_rate if orthogonal else 1.0)
-        settings = {"weight_decay": decay, "rate_factor": factor, "orthogonal": orthogonal, "momentum": MUON_MOMENTUM}
-        if config.name != "muon":
-            del settings["orthogonal"], settings["momentum"]
-        group = groups.setdefault((decay, factor, orthogonal), {"params": []} | settings)
+        stacked = matrices.get(name, 0)
+        factor = config.layer_decay ** (last - model.depth_of(name)) * (config.muon_rate if stacked else 1.0)
+        settings = {"weight_decay": decay, "rate_factor": factor}
+        if config.name == "muon":
+            settings |= {"stacked": stacked, "momentum": MUON_MOMENTUM}
+        group = groups.setdefault((decay, factor, stacked), {"params": []} | settings)
         group["params"].append(parameter)
     return list(groups.values())
 
@@ -122,20 +122,6 @@ def parameter_groups(model: nn.Module, config: OptimizerConfig) -> list[dict[str
 def is_kernel(name: str, parameter: Tensor) -> bool:
     """Tell kernels from biases, norms, tokens and positions."""
     return name.endswith("weight") and parameter.ndim >= 2
-
-
-def depth_of(name: str, model: nn.Module) -> int:
-    """Count the layers below a parameter: 0 for the embedding, then block by block, and the head on top."""
-    blocks = len(getattr(getattr(model, "encoder", None), "blocks", ()))
-    block = re.match(r"encoder\.blocks\.(\d+)\.", name)
-    if block:
-        return int(block[1]) + 1
-    if name.startswith(("embedding.", "backbone.", "encoder.positions", "root.")):
-        return 0
-    stage = re.match(r"stages\.(\d+)\.", name)
-    if stage:
-        return int(stage[1]) + 1
-    return (blocks or len(getattr(model, "stages", ()))) + 1
 
 
 def set_rate(optimizer: Optimizer, rate: float) -> None:

@@ -10,17 +10,18 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vitrail.base.ranks import Ranks
 from vitrail.data.loader import Batch
+from vitrail.model.contract import Model
 
 
-def shard(model: nn.Module, ranks: Ranks) -> None:
+def shard(model: Model, ranks: Ranks) -> None:
     """Spread parameters, and with them gradients and optimiser, over the ranks, block by block, in place.
 
     Must come before the optimiser is made, which is to see shards.
     """
     mesh = init_device_mesh(ranks.device.type, (ranks.world,))
-    encoder = getattr(model, "encoder", None)
-    for unit in encoder.blocks if encoder is not None else getattr(model, "stages", ()):
-        fully_shard(unit, mesh=mesh)
+    for layer in model.layers():
+        if layer.block is not None:
+            fully_shard(layer.block, mesh=mesh)
     # Otherwise the outermost weights stay gathered after an evaluation, and hide that others were put in their place.
     fully_shard(model, mesh=mesh, reshard_after_forward=True)
 

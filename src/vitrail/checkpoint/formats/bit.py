@@ -25,8 +25,8 @@ from vitrail.data.preprocessing import preset
 from vitrail.model.resnet import ResNetConfig
 
 _COMMON = {"norm_groups": 32, "norm_eps": 1e-5, "standardisation": "sqrt-var-eps"}
-GOOGLE = Abilities(library="Google's BiT", vit=False, resnet=True, numerics={**_COMMON, "standardisation_eps": 1e-10})
-TIMM = Abilities(library="timm's BiT", vit=False, resnet=True, numerics={**_COMMON, "standardisation_eps": 1e-8})
+GOOGLE = Abilities(library="Google's BiT", kinds=("resnet",), numerics={**_COMMON, "standardisation_eps": 1e-10})
+TIMM = Abilities(library="timm's BiT", kinds=("resnet",), numerics={**_COMMON, "standardisation_eps": 1e-8})
 
 _ROOT = "resnet/root_block/standardized_conv2d/kernel"
 _CONV = "standardized_conv2d/kernel"

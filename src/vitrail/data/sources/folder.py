@@ -27,7 +27,7 @@ _OUTSIDE = "a link to a place outside the given folder, which is not read"
 
 
 @dataclass
-class _Walk:
+class Walk:
     """What one walk over a tree has found so far."""
 
     root: Path
@@ -106,7 +106,7 @@ class _Walk:
 
 def open_folder(root: Path, *, also: Path | None = None) -> Pile:
     """Read a tree of images; links inside it are followed as long as they stay inside it, or inside `also`."""
-    walk = _Walk(root, real_folders(root, also), os.path.join(root, ""))  # noqa: PTH118
+    walk = Walk(root, real_folders(root, also), os.path.join(root, ""))  # noqa: PTH118
     notes: list[str] = []
     entries = walk.entries(str(root))
     top = [entry for entry in entries if entry.is_dir()]
@@ -146,7 +146,7 @@ def open_folder(root: Path, *, also: Path | None = None) -> Pile:
 
 def find_images(root: Path) -> tuple[Names, list[Skipped]]:
     """Find every image below a folder, whatever the folders in between are called, and the links not followed."""
-    walk = _Walk(root, real_folders(root), "")
+    walk = Walk(root, real_folders(root), "")
     for path in walk.images(str(root)):
         walk.paths.add(os.fsencode(path))
     if not len(walk.paths):
@@ -154,7 +154,7 @@ def find_images(root: Path) -> tuple[Names, list[Skipped]]:
     return walk.paths.done(), walk.ignored
 
 
-def _add_pile(walk: _Walk, folder: str, entries: list[os.DirEntry[str]], split: int) -> list[str]:
+def _add_pile(walk: Walk, folder: str, entries: list[os.DirEntry[str]], split: int) -> list[str]:
     """Add the class folders of one split, or its loose images when there are none; return notes."""
     folders = [entry for entry in entries if entry.is_dir()]
     loose = list(walk.pick(entries))
@@ -181,7 +181,7 @@ def _few(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def _why(walk: _Walk) -> str:
+def _why(walk: Walk) -> str:
     """Say what else was there."""
     found = []
     if walk.other_count:

@@ -1,0 +1,184 @@
+"""What every model is to the rest of the house: settings that build it, a pass, a head, layers from input to output.
+
+A new kind of model is a dataclass and a module, in any file:
+
+    @dataclass(frozen=True, kw_only=True)
+    class ToyConfig(ModelConfig, kind="toy"): ...
+
+    class Toy(Model, config=ToyConfig): ...
+
+Settings name it by its `kind`; it is then built, trained, saved, loaded and evaluated like the others.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from torch import nn
+
+from vitrail.base.errors import ConfigError
+from vitrail.base.processor import settle
+from vitrail.base.settings import Tagged, from_dict
+from vitrail.base.shapes import Images, Logits, Representation
+from vitrail.model.info import ModelInfo
+from vitrail.model.patches import Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(Tagged, ABC):
+    """The settings of a model: a family of frozen dataclasses, one for each kind."""
+
+    image_size: Size = (224, 224)
+    """Height and width, in pixels, of the images that preprocessing makes."""
+    channels: int = 3
+    """Channels C of the images."""
+    num_classes: int = 1000
+    """Outputs K of the last linear layer; 0 leaves that layer out."""
+    head_bias: float = 0.0
+    """Initial bias of the last layer: 0 for softmax; about -log(classes) for sigmoid loss."""
+    module: ClassVar[type["Model"]]
+    """The class that these settings build."""
+    any_size: ClassVar[bool] = False
+    """Whether the network takes images of any size as they are."""
+
+    @property
+    @abstractmethod
+    def feature_width(self) -> int:
+        """How many numbers the last linear layer sees."""
+
+    @property
+    @abstractmethod
+    def summary(self) -> str:
+        """The model in a few words."""
+
+    @property
+    def slug(self) -> str:
+        """The model as part of a folder's name."""
+        return self.kind
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks, or units of stages, the network has at least."""
+        return 0
+
+    @property
+    def sequence(self) -> int:
+        """How many tokens an image becomes; 0 where there are none."""
+        return 0
+
+    @property
+    def draws(self) -> bool:
+        """Whether a training pass draws random numbers."""
+        return False
+
+    def adapted(self, *, num_classes: int, image_size: Size | None = None) -> "ModelConfig":
+        """Return the model for another task: one linear layer on top, positions for another size, nothing dropped."""
+        return replace(self, num_classes=num_classes, head_bias=0.0, image_size=image_size or self.image_size)
+
+    def for_pretraining(self, *, dropout: float) -> "ModelConfig":  # noqa: ARG002 - for kinds that have it
+        """Return the model as the paper pre-trains it (Table 3), with its head and dropout where it has them."""
+        return self
+
+    def regularised_like(self, other: "ModelConfig") -> "ModelConfig":
+        """Return the model with the head and the dropout of another."""
+        return replace(self, head_bias=other.head_bias)
+
+    def shrunk(self, image_size: Size) -> "ModelConfig":
+        """Return a model of the same kind that is so small that a step takes no time."""
+        return replace(self, image_size=image_size)
+
+    def check_patches(self, *, drop: float, sizes: Sequence[Size]) -> None:  # noqa: ARG002 - for kinds with patches
+        """Refuse training that leaves out a part of the patches, or has images of other sizes, where that cannot be."""
+        if drop:
+            raise ConfigError(f"a model of the kind {self.kind!r} has no patches to drop; leave drop_patches at 0.")
+
+
+def read_model_config(settings: Any, *, where: str = "the settings of the model") -> ModelConfig:
+    """Make the config of the kind that settings name."""
+    return from_dict(ModelConfig, settings, where=where)  # type: ignore[type-abstract]  # a member is made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """One step of depth: layer decay counts these, shards are cut along them, freezing goes up to one."""
+
+    name: str
+    prefixes: tuple[str, ...]
+    """How the names of its parameters begin."""
+    block: nn.Module | None = None
+    """The module that is one of many alike, if it is one."""
+
+
+class Model(nn.Module, ABC):
+    """A network that maps images to logits, and knows its own anatomy."""
+
+    config: Any
+    """The settings that built it; each kind says which."""
+    info: ModelInfo
+    """What goes with the weights: labels, preprocessing, provenance."""
+    recompute: bool = False
+    """Whether training keeps only the input of each block and computes the rest again."""
+    head_prefix: ClassVar[str] = "head."
+    """How the names of the last linear layer's parameters begin."""
+
+    def __init_subclass__(cls, *, config: type[ModelConfig] | None = None, **rest: Any) -> None:
+        """Tie a module to the settings that build it."""
+        super().__init_subclass__(**rest)
+        if config is not None:
+            config.module = cls
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        settle()  # before a model computes for the first time
+        self.config = config
+        self.info = ModelInfo()
+
+    @property
+    @abstractmethod
+    def last_linear(self) -> nn.Linear | None:
+        """The linear layer that gives logits; None where the model has no classes."""
+
+    @abstractmethod
+    def features(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Representation:
+        """Compute the representation that the last linear layer sees.
+
+        Two ways to train faster: `drop_patches` leaves out that part of each image's patches at random, and
+        `any_size` takes images of another size than the model's own.
+        """
+
+    @abstractmethod
+    def layers(self) -> list[Layer]:
+        """Return the layers from input to output; each parameter belongs to one."""
+
+    def matrices(self) -> dict[str, int]:
+        """Name the kernels that are matrices inside blocks, with how many are stacked in each: 3 for q, k and v."""
+        return {}
+
+    def classify(self, representation: Representation) -> Logits:
+        """Apply the last linear layer; a model without classes returns the representation."""
+        return representation if self.last_linear is None else self.last_linear(representation)
+
+    def forward(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Logits:
+        """Map images to logits, or to the representation when the model has no classes."""
+        return self.classify(self.features(images, drop_patches=drop_patches, any_size=any_size))
+
+    def depth_of(self, name: str) -> int:
+        """Return the number of the layer that a parameter belongs to, from 0 at the input."""
+        return next(number for number, layer in enumerate(self.layers()) if name.startswith(layer.prefixes))
+
+    @property
+    def backbone_patterns(self) -> tuple[str, ...]:
+        """Name everything but the last layer, as patterns to freeze."""
+        prefixes = {name.partition(".")[0] for name, _ in self.named_parameters() if not self.is_head(name)}
+        return tuple(f"{prefix}.*" for prefix in sorted(prefixes))
+
+    def is_head(self, name: str) -> bool:
+        """Tell whether a parameter belongs to the last linear layer."""
+        return name.startswith(self.head_prefix)
+
+    def zero_head(self) -> None:
+        """Start the last layer anew, at zero (App. B.1.1)."""
+        for name, parameter in self.named_parameters():
+            if self.is_head(name):
+                nn.init.zeros_(parameter)
