@@ -111,11 +111,9 @@ def test_a_model_of_a_recipe_with_sigmoid_loss_begins_by_saying_no_to_every_clas
 def test_another_model_keeps_the_heads_and_the_dropout_of_a_recipe() -> None:
     data = RunData(train=made_dataset(24), held=None)
     small = Request(recipe=find_recipe("imagenet21k-B/16"), model="Ti/16", steps=20_000, settings={"batch": 8})
-    vit = complete(small, DataConfig(where="made"), data).vit
-    assert vit is not None
+    vit = complete(small, DataConfig(where="made"), data).model
     assert (vit.dim, vit.dropout, vit.representation_size, vit.head_bias) == (192, 0.1, 192, -10.0)
-    resnet = complete(replace(small, model="R50x1"), DataConfig(where="made"), data).resnet
-    assert resnet is not None
+    resnet = complete(replace(small, model="R50x1"), DataConfig(where="made"), data).model
     assert resnet.head_bias == -10.0
 
 

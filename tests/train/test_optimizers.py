@@ -1,25 +1,50 @@
 """Optimisers against their equations in NumPy, and which parameter gets what."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vitrail.base.errors import ConfigError
 from vitrail.model.build import create
+from vitrail.model.contract import Layer, Model, ModelConfig
 from vitrail.train.muon import orthogonalise
 from vitrail.train.optimizers import (
     OptimizerConfig,
     clip,
-    depth_of,
     freeze,
     is_kernel,
     make_optimizer,
     parameter_groups,
     set_rate,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneKernelConfig(ModelConfig):
+    """The settings of a model that is one matrix."""
+
+    feature_width = 3
+    summary = "one kernel"
+
+
+class OneKernel(Model, config=OneKernelConfig):
+    """The smallest model: its weight is a kernel of 4 x 3 and the whole of its only layer."""
+
+    last_linear = None
+
+    def __init__(self) -> None:
+        super().__init__(OneKernelConfig())
+        self.weight = nn.Parameter(torch.empty(4, 3))
+
+    def layers(self) -> list[Layer]:
+        return [Layer(name="head", prefixes=("weight",))]
+
+    def features(self, images: Tensor, **_: Any) -> Tensor:
+        return images.mean(dim=(2, 3))
 
 
 def _adam(weight: np.ndarray, gradients: np.ndarray, rates: list[float], decay: float) -> np.ndarray:
@@ -46,7 +71,7 @@ def _sgd(weight: np.ndarray, gradients: np.ndarray, rates: list[float], decay: f
 @pytest.mark.parametrize("by", ["rate", "schedule"])
 def test_weights_follow_the_equations(name: str, reference, by: str) -> None:
     generator = np.random.default_rng(0)
-    model = nn.Linear(3, 4, bias=False)
+    model = OneKernel()
     start = generator.normal(size=(4, 3))
     gradients = generator.normal(size=(6, 4, 3))
     rates = [0.01, 0.02, 0.05, 0.05, 0.03, 0.01]
@@ -86,7 +111,7 @@ def test_layers_learn_more_slowly_the_deeper_they_lie() -> None:
     assert factors["encoder.blocks.11.mlp.out.weight"] == 0.5
     assert factors["encoder.blocks.0.mlp.out.weight"] == 0.5**12
     assert factors["embedding.projection.weight"] == 0.5**13
-    assert depth_of("encoder.norm.weight", model) == 13
+    assert model.depth_of("encoder.norm.weight") == 13
 
 
 def test_every_parameter_is_in_exactly_one_group() -> None:
