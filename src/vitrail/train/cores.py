@@ -26,18 +26,17 @@ def on_two_cores(
 
     Nothing in the model may draw random numbers: which half draws first is left to chance.
     """
-    images = sum(half.images.shape[0] for half in halves)
+    images = sum(len(half) for half in halves)
     learning = [weight for weight in model.parameters() if weight.requires_grad]
     tasks = [
-        _pool().submit(_gradients, model, objective, half, learning, factor * half.images.shape[0] / images)
-        for half in halves
+        _pool().submit(_gradients, model, objective, half, learning, factor * len(half) / images) for half in halves
     ]
     done = [task.result() for task in tasks]
     for gradients, _, _ in done:
         for weight, gradient in zip(learning, gradients, strict=True):
             if gradient is not None:
                 weight.grad = laid_out_like(weight, gradient) if weight.grad is None else weight.grad.add_(gradient)
-    means = [loss * (half.images.shape[0] / images) for half, (_, loss, _) in zip(halves, done, strict=True)]
+    means = [loss * (len(half) / images) for half, (_, loss, _) in zip(halves, done, strict=True)]
     sums = {name: torch.stack([found[name] for _, _, found in done]).sum(0) for name in done[0][2]}
     return torch.stack(means).sum(0), sums
 

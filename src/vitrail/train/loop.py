@@ -205,10 +205,9 @@ class Loop:
 
     def _keep_batch(self, batch: Batch, step: int) -> None:
         self.bad_folder.mkdir(exist_ok=True)
-        tensors = {"images": batch.images, "targets": batch.targets, "indices": batch.indices}
         path = self.bad_folder / f"step-{step:09}.safetensors"
         with suppress(WriteError), atomic_write(path) as file:  # a full disk must not hide the loss
-            write_container(file, from_tensors(tensors, "the batch"), {}, digest=False)
+            write_container(file, from_tensors(batch.tensors(), "the batch"), {}, digest=False)
 
 
 class _Clock:

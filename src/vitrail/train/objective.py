@@ -63,15 +63,15 @@ class Classification:
         images = normalise(batch.images, self.preprocessing)
         logits = model(images, **self.options(batch))
         soft = soft_targets(
-            batch.targets,
-            batch.partners,
-            batch.shares,
+            batch.targets["class"],
+            batch.targets["partner"],
+            batch.targets["share"],
             self.num_classes,
             smoothing=self.loss.label_smoothing,
         )
         weights = None if self.weights is None else self.weights.to(logits.device)
         loss = _LOSSES[self.loss.name](logits, soft, weights)
-        truth = torch.where(batch.shares >= 0.5, batch.targets, batch.partners)
+        truth = torch.where(batch.targets["share"] >= 0.5, batch.targets["class"], batch.targets["partner"])
         return loss, {"correct": (logits.detach().argmax(1) == truth).sum()}
 
     def options(self, batch: Batch) -> dict[str, Any]:

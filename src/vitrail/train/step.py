@@ -1,9 +1,8 @@
 """One update: micro-batches forward and backward, one norm, one step of the optimiser."""
 
 import math
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -64,14 +63,14 @@ def take_step(
     progress, device = state.progress, ranks.device.type
     scale = progress.loss_scale if config.precision == "float16" else 1.0
     state.optimizer.zero_grad(set_to_none=True)
-    total = batch.images.shape[0]
+    total = len(batch)
     measured: dict[str, Tensor] = {"loss": torch.zeros((), device=ranks.device)}
-    pieces = list(split(batch, config.micro_batch))
+    pieces = batch.split(config.micro_batch)
     for number, piece in enumerate(pieces):
         torch.manual_seed(key(config.seed, "step", progress.step, ranks.rank, number))
-        part = piece.images.shape[0] / total
+        part = len(piece) / total
         if config.two_cores:
-            halves = list(split(piece, -(-piece.images.shape[0] // CORES)))
+            halves = piece.split(-(-len(piece) // CORES))
             loss, sums = on_two_cores(state.model, objective, halves, part)
         else:
             with _gradients_shared(parallel, last=number == len(pieces) - 1):
@@ -96,21 +95,6 @@ def take_step(
             state.average.update(progress.step)
     overflow = _rescale(state, good) if config.precision == "float16" and math.isfinite(mean_loss) else False
     return Taken(good=good, overflow=overflow, images=images, loss=mean_loss, norm=norm, sums=found)
-
-
-def split(batch: Batch, size: int) -> Iterator[Batch]:
-    """Cut a batch into pieces of at most `size` images."""
-    for start in range(0, batch.images.shape[0], size):
-        part = slice(start, start + size)
-        yield replace(
-            batch,
-            images=batch.images[part],
-            targets=batch.targets[part],
-            partners=batch.partners[part],
-            shares=batch.shares[part],
-            indices=batch.indices[part],
-            positions=batch.positions[part],
-        )
 
 
 def _gradients_shared(parallel: nn.Module, *, last: bool) -> AbstractContextManager[None]:
