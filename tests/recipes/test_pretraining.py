@@ -81,8 +81,8 @@ def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
     assert (optimizer["name"], optimizer["beta1"], optimizer["beta2"]) == ("adam", 0.9, 0.999)
     assert (optimizer["weight_decay"], optimizer["layer_decay"]) == (float(weight_decay), 1.0)
     assert optimizer["clip_norm"] == (None if data == "jft300m" else 1.0)
-    assert settings["loss"]["name"] == ("softmax" if data == "imagenet1k" else "sigmoid")
-    assert settings["loss"]["label_smoothing"] == 0
+    assert settings["objective"]["loss"] == ("softmax" if data == "imagenet1k" else "sigmoid")
+    assert settings["objective"]["label_smoothing"] == 0
     augmentation = settings["augmentation"]
     assert (augmentation["crop"], augmentation["area"], augmentation["flip"]) == ("inception", [0.05, 1.0], 0.5)
     assert (augmentation["mixup"], augmentation["cutmix"]) == (0, 0)
@@ -111,11 +111,9 @@ def test_a_model_of_a_recipe_with_sigmoid_loss_begins_by_saying_no_to_every_clas
 def test_another_model_keeps_the_heads_and_the_dropout_of_a_recipe() -> None:
     data = RunData(train=made_dataset(24), held=None)
     small = Request(recipe=find_recipe("imagenet21k-B/16"), model="Ti/16", steps=20_000, settings={"batch": 8})
-    vit = complete(small, DataConfig(where="made"), data).vit
-    assert vit is not None
+    vit = complete(small, DataConfig(where="made"), data).model
     assert (vit.dim, vit.dropout, vit.representation_size, vit.head_bias) == (192, 0.1, 192, -10.0)
-    resnet = complete(replace(small, model="R50x1"), DataConfig(where="made"), data).resnet
-    assert resnet is not None
+    resnet = complete(replace(small, model="R50x1"), DataConfig(where="made"), data).model
     assert resnet.head_bias == -10.0
 
 
@@ -136,11 +134,11 @@ def test_the_small_twin_of_each_kind_runs(name: str, tmp_path: Path) -> None:
     assert config.schedule.peak == PRETRAINING[name].row.learning_rate
     run = Run(config=config, data=data, folder=RunFolder(path=tmp_path), ranks=Ranks())
     loop = made_loop(run)
-    before = {key: value.clone() for key, value in loop.state.model.state_dict().items()}
+    before = {key: value.clone() for key, value in loop.state.learner.model.state_dict().items()}
     loop.run()
     assert loop.state.progress.step == 6
     assert loop.state.finite()
-    assert any(not value.equal(before[key]) for key, value in loop.state.model.state_dict().items())
+    assert any(not value.equal(before[key]) for key, value in loop.state.learner.model.state_dict().items())
 
 
 def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:

@@ -1,25 +1,57 @@
 """Optimisers against their equations in NumPy, and which parameter gets what."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vitrail.base.errors import ConfigError
+from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import create
+from vitrail.model.contract import Layer, Model, ModelConfig
+from vitrail.train.classification import Classification, ClassificationConfig
+from vitrail.train.learner import Learner, Task
 from vitrail.train.muon import orthogonalise
 from vitrail.train.optimizers import (
     OptimizerConfig,
     clip,
-    depth_of,
     freeze,
     is_kernel,
     make_optimizer,
     parameter_groups,
     set_rate,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneKernelConfig(ModelConfig):
+    """The settings of a model that is one matrix."""
+
+    feature_width = 3
+    summary = "one kernel"
+
+
+class OneKernel(Model, config=OneKernelConfig):
+    """The smallest model: its weight is a kernel of 4 x 3 and the whole of its only layer."""
+
+    last_linear = None
+
+    def __init__(self) -> None:
+        super().__init__(OneKernelConfig())
+        self.weight = nn.Parameter(torch.empty(4, 3))
+
+    def layers(self) -> list[Layer]:
+        return [Layer(name="head", prefixes=("weight",))]
+
+    def features(self, images: Tensor, **_: Any) -> Tensor:
+        return images.mean(dim=(2, 3))
+
+
+def learner_of(model: Model) -> Learner:
+    return Classification(model, ClassificationConfig(), Task(preprocessing=Preprocessing()))
 
 
 def _adam(weight: np.ndarray, gradients: np.ndarray, rates: list[float], decay: float) -> np.ndarray:
@@ -46,14 +78,14 @@ def _sgd(weight: np.ndarray, gradients: np.ndarray, rates: list[float], decay: f
 @pytest.mark.parametrize("by", ["rate", "schedule"])
 def test_weights_follow_the_equations(name: str, reference, by: str) -> None:
     generator = np.random.default_rng(0)
-    model = nn.Linear(3, 4, bias=False)
+    model = OneKernel()
     start = generator.normal(size=(4, 3))
     gradients = generator.normal(size=(6, 4, 3))
     rates = [0.01, 0.02, 0.05, 0.05, 0.03, 0.01]
     with torch.no_grad():
         model.weight.copy_(torch.tensor(start))
     config = OptimizerConfig(name=name, weight_decay=0.1, decay_by=by)  # type: ignore[arg-type]
-    optimizer = make_optimizer(model, config, 0.05)
+    optimizer = make_optimizer(learner_of(model), config, 0.05)
     for gradient, rate in zip(gradients, rates, strict=True):
         model.weight.grad = torch.tensor(gradient, dtype=torch.float32)
         set_rate(optimizer, rate)
@@ -70,29 +102,29 @@ def names_in(group: dict[str, Any], model: nn.Module) -> list[str]:
 
 def test_only_kernels_decay_unless_all_are_asked_for() -> None:
     model = create("Ti/16", num_classes=3, image_size=32)
-    groups = parameter_groups(model, OptimizerConfig(weight_decay=0.1))
+    groups = parameter_groups(learner_of(model), OptimizerConfig(weight_decay=0.1))
     decayed = {name for group in groups if group["weight_decay"] for name in names_in(group, model)}
     assert decayed == {name for name, weight in model.named_parameters() if is_kernel(name, weight)}
     assert not any(part in name for name in decayed for part in ("bias", "norm", "positions", "class_token"))
-    everything = parameter_groups(model, OptimizerConfig(weight_decay=0.1, decay_on="all"))
+    everything = parameter_groups(learner_of(model), OptimizerConfig(weight_decay=0.1, decay_on="all"))
     assert [group["weight_decay"] for group in everything] == [0.1]
 
 
 def test_layers_learn_more_slowly_the_deeper_they_lie() -> None:
     model = create("Ti/16", num_classes=3, image_size=32)
-    groups = parameter_groups(model, OptimizerConfig(layer_decay=0.5))
+    groups = parameter_groups(learner_of(model), OptimizerConfig(layer_decay=0.5))
     factors = {name: group["rate_factor"] for group in groups for name in names_in(group, model)}
     assert factors["head.linear.weight"] == 1.0
     assert factors["encoder.blocks.11.mlp.out.weight"] == 0.5
     assert factors["encoder.blocks.0.mlp.out.weight"] == 0.5**12
     assert factors["embedding.projection.weight"] == 0.5**13
-    assert depth_of("encoder.norm.weight", model) == 13
+    assert model.depth_of("encoder.norm.weight") == 13
 
 
 def test_every_parameter_is_in_exactly_one_group() -> None:
     for name in ("Ti/16", "R+Ti/16", "R50x1"):
         model = create(name, num_classes=3, image_size=32, device="meta")
-        groups = parameter_groups(model, OptimizerConfig(weight_decay=0.1, layer_decay=0.9))
+        groups = parameter_groups(learner_of(model), OptimizerConfig(weight_decay=0.1, layer_decay=0.9))
         named = [name for group in groups for name in names_in(group, model)]
         assert sorted(named) == sorted(name for name, _ in model.named_parameters())
 
@@ -113,7 +145,7 @@ def test_frozen_parameters_have_no_gradient_and_no_group() -> None:
     freeze(model, ("embedding.*", "encoder.*"))
     learning = {name for name, weight in model.named_parameters() if weight.requires_grad}
     assert learning == {"head.linear.weight", "head.linear.bias"}
-    groups = parameter_groups(model, OptimizerConfig())
+    groups = parameter_groups(learner_of(model), OptimizerConfig())
     assert {name for group in groups for name in names_in(group, model)} == learning
 
 
@@ -156,8 +188,8 @@ def test_orthogonal_updates_have_the_directions_of_the_svd_and_singular_values_n
 def test_muon_moves_the_blocks_kernels_by_orthogonal_matrices_and_the_rest_as_adam_does() -> None:
     model = create("Ti/16", num_classes=3, image_size=32, depth=2, seed=0)
     twin = create("Ti/16", num_classes=3, image_size=32, depth=2, seed=0)
-    muon = make_optimizer(model, OptimizerConfig(name="muon"), 1e-3)
-    adam = make_optimizer(twin, OptimizerConfig(), 1e-3)
+    muon = make_optimizer(learner_of(model), OptimizerConfig(name="muon"), 1e-3)
+    adam = make_optimizer(learner_of(twin), OptimizerConfig(), 1e-3)
     generator = torch.Generator().manual_seed(1)
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     for one, other in zip(model.parameters(), twin.parameters(), strict=True):
