@@ -47,7 +47,7 @@ def test_a_run_of_a_row_is_sgd_with_a_cosine_and_a_new_head(name: str, tmp_path:
     assert (optimizer["clip_norm"], optimizer["layer_decay"], optimizer["frozen"]) == (1.0, 1.0, [])
     assert (schedule["shape"], schedule["end"], schedule["warmup_steps"]) == ("cosine", 0.0, warmup)
     assert schedule["peak"] in rates
-    assert (settings["loss"]["name"], settings["loss"]["label_smoothing"]) == ("softmax", 0.0)
+    assert (settings["objective"]["loss"], settings["objective"]["label_smoothing"]) == ("softmax", 0.0)
     assert settings["preprocessing"]["image_size"] == settings["model"]["image_size"] == [384, 384]
     assert (settings["model"]["representation_size"], settings["model"]["num_classes"]) == (None, 37)
     assert (settings["augmentation"]["mixup"], settings["augmentation"]["cutmix"]) == (0, 0)

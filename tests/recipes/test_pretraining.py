@@ -81,8 +81,8 @@ def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
     assert (optimizer["name"], optimizer["beta1"], optimizer["beta2"]) == ("adam", 0.9, 0.999)
     assert (optimizer["weight_decay"], optimizer["layer_decay"]) == (float(weight_decay), 1.0)
     assert optimizer["clip_norm"] == (None if data == "jft300m" else 1.0)
-    assert settings["loss"]["name"] == ("softmax" if data == "imagenet1k" else "sigmoid")
-    assert settings["loss"]["label_smoothing"] == 0
+    assert settings["objective"]["loss"] == ("softmax" if data == "imagenet1k" else "sigmoid")
+    assert settings["objective"]["label_smoothing"] == 0
     augmentation = settings["augmentation"]
     assert (augmentation["crop"], augmentation["area"], augmentation["flip"]) == ("inception", [0.05, 1.0], 0.5)
     assert (augmentation["mixup"], augmentation["cutmix"]) == (0, 0)
@@ -134,11 +134,11 @@ def test_the_small_twin_of_each_kind_runs(name: str, tmp_path: Path) -> None:
     assert config.schedule.peak == PRETRAINING[name].row.learning_rate
     run = Run(config=config, data=data, folder=RunFolder(path=tmp_path), ranks=Ranks())
     loop = made_loop(run)
-    before = {key: value.clone() for key, value in loop.state.model.state_dict().items()}
+    before = {key: value.clone() for key, value in loop.state.learner.model.state_dict().items()}
     loop.run()
     assert loop.state.progress.step == 6
     assert loop.state.finite()
-    assert any(not value.equal(before[key]) for key, value in loop.state.model.state_dict().items())
+    assert any(not value.equal(before[key]) for key, value in loop.state.learner.model.state_dict().items())
 
 
 def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:

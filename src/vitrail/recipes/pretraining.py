@@ -16,7 +16,7 @@ from vitrail.model.cost import cost
 from vitrail.recipes.paper import DATASETS, EXAFLOPS, PRETRAINING_BATCH, SCRATCH_RESULTS, TABLE_3, Pretraining
 from vitrail.runs.choose import Facts
 from vitrail.runs.plan import FLOPS_PER_MAC
-from vitrail.train.objective import LossConfig
+from vitrail.train.classification import ClassificationConfig
 from vitrail.train.optimizers import OptimizerConfig
 from vitrail.train.schedules import Schedule
 
@@ -68,7 +68,7 @@ class PretrainingRecipe:
             "model": to_dict(config),
             "preprocessing": to_dict(preset("google", image_size=(224, 224), channels=facts.channels)),
             "augmentation": to_dict(Augmentation()),
-            "loss": to_dict(LossConfig(name="sigmoid" if many else "softmax")),
+            "objective": to_dict(ClassificationConfig(loss="sigmoid" if many else "softmax")),
             "optimizer": to_dict(
                 OptimizerConfig(weight_decay=row.weight_decay, clip_norm=None if row.data == "jft300m" else 1.0)
             ),

@@ -20,7 +20,7 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.model.patches import Size
 from vitrail.runs.choose import SMALL_SIDE, Facts
 from vitrail.runs.start import Source
-from vitrail.train.objective import LossConfig
+from vitrail.train.classification import ClassificationConfig
 from vitrail.train.optimizers import OptimizerConfig
 from vitrail.train.schedules import Schedule
 
@@ -76,7 +76,7 @@ def adapted_settings(
         "start": to_dict(source.start),
         "preprocessing": to_dict(pixels),
         "augmentation": to_dict(augmentation),
-        "loss": to_dict(LossConfig()),
+        "objective": to_dict(ClassificationConfig()),
         "optimizer": to_dict(optimizer),
         "schedule": to_dict(
             Schedule(shape="cosine", peak=quick_rate(adaptation.rates), warmup_steps=adaptation.warmup_steps)

@@ -23,7 +23,7 @@ from vitrail.base.settings import to_dict
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
 from vitrail.model.config import BackboneConfig, ViTConfig
-from vitrail.train.objective import LossConfig
+from vitrail.train.classification import ClassificationConfig
 from vitrail.train.optimizers import OptimizerConfig
 from vitrail.train.schedules import Schedule
 
@@ -52,7 +52,7 @@ def choose(facts: Facts) -> dict[str, Any]:
         "model": to_dict(choose_model(facts, side)),
         "preprocessing": to_dict(preset("huggingface", image_size=(side, side), channels=facts.channels)),
         "augmentation": to_dict(choose_augmentation(facts, side)),
-        "loss": to_dict(LossConfig()),
+        "objective": to_dict(ClassificationConfig()),
         "optimizer": to_dict(OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)),
         "schedule": to_dict(Schedule(shape="linear", peak=2e-3, warmup_steps=max(steps // 10, 1))),
         "batch": batch,

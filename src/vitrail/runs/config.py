@@ -12,7 +12,8 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import ModelConfig
 from vitrail.model.patches import Size, size_text
-from vitrail.train.objective import LossConfig
+from vitrail.train.classification import ClassificationConfig
+from vitrail.train.learner import ObjectiveConfig
 from vitrail.train.optimizers import OptimizerConfig
 from vitrail.train.schedules import Schedule
 from vitrail.train.step import Precision
@@ -132,7 +133,8 @@ class RunConfig:
     """The weights to begin with; None draws them."""
     preprocessing: Preprocessing
     augmentation: Augmentation
-    loss: LossConfig = field(default_factory=LossConfig)
+    objective: ObjectiveConfig = field(default_factory=ClassificationConfig)
+    """What is minimised; its `kind` says which."""
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: Schedule = field(default_factory=Schedule)
     steps: int
@@ -143,8 +145,6 @@ class RunConfig:
     """Images in an update, over all ranks."""
     averaging: float | None = None
     """Factor of Polyak averaging; None does not average."""
-    drop_patches: float = 0.0
-    """Part of each image's patches that training leaves out."""
     stages: tuple[Stage, ...] = ()
     """Smaller images first; what comes after the last stage has the model's own size."""
     patience: int | None = None
@@ -170,8 +170,6 @@ class RunConfig:
             raise ConfigError(f"patience is {self.patience} evaluations, but must be at least 1, or none.")
         if self.averaging is not None and not 0 < self.averaging < 1:
             raise ConfigError(f"averaging is {self.averaging}, but must be between 0 and 1, or none.")
-        if not 0 <= self.drop_patches < 1:
-            raise ConfigError(f"drop_patches is {self.drop_patches}, but must be from 0 to below 1.")
         if self.precision not in get_args(Precision):
             raise ConfigError(f"precision is {self.precision!r}, but must be one of {', '.join(get_args(Precision))}.")
         self.schedule.check(self.steps)
@@ -183,12 +181,12 @@ class RunConfig:
                 f"preprocessing makes images of {size_text(self.preprocessing.image_size)}, but the model takes "
                 f"{size_text(self.model.image_size)}; give both the same size."
             )
-        if self.data.labels and self.model.num_classes != len(self.data.labels):
+        if self.objective.needs_labels and self.data.labels and self.model.num_classes != len(self.data.labels):
             raise ConfigError(
                 f"the model has {self.model.num_classes} classes, but the data has {len(self.data.labels)}; "
                 "leave num_classes out, and it follows the data."
             )
-        self.model.check_patches(drop=self.drop_patches, sizes=[stage.image_size for stage in self.stages])
+        self.objective.check(self.model, [stage.image_size for stage in self.stages])
         ends = [stage.until for stage in self.stages]
         if ends != sorted(set(ends)) or not all(0 < end < 1 for end in ends):
             raise ConfigError(f"stages end at {ends}, but must end one after the other, between 0 and 1.")
