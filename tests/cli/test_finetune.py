@@ -46,9 +46,9 @@ def test_the_protocol_in_one_command(
     assert len(result["accuracies"]) == 2
     assert "2 rates to try and 2 to train, 4 steps" in captured.err
     tuned = vitrail.load(out / "model.safetensors")
-    assert tuned.labels == CLASSES
-    assert tuned.config.image_size == tuned.preprocessing.image_size == (16, 16)
-    assert tuned.provenance["parent"] == vitrail.load(model).digest
+    assert tuned.info.labels == CLASSES
+    assert tuned.config.image_size == tuned.info.preprocessing.image_size == (16, 16)
+    assert tuned.info.provenance["parent"] == vitrail.load(model).info.digest
     assert main(words) == 0  # again: nothing is left to do
     said = capsys.readouterr().out
     assert "rate 0.01" in said

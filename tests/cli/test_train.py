@@ -148,7 +148,7 @@ def test_images_without_a_class_are_left_out_of_what_is_measured(
         (["--fraction", "2"], "--fraction is 2.0, but must be above 0 and at most 1"),
         (["--set", "batch=abc"], "batch is 'abc'"),
         (["--channels", "0"], "channels"),
-        (["--model", "R50x1", "--dropout", "0.1"], "a ResNet and has no dropout"),
+        (["--model", "R50x1", "--dropout", "0.1"], "model.dropout is not a setting"),
         (["--freeze", "nothing"], "no parameter is called 'nothing'"),
     ],
 )

@@ -26,7 +26,7 @@ from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, check_unshaped, data_of, execution_of, settings_of
 from vitrail.cli.watch import Trained, Watcher, as_json, print_choices, result_rows
 from vitrail.recipes.names import find_adaptation
-from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapted_settings, quick_rate
+from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapt, quick_rate
 from vitrail.runs.config import DataConfig, RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.finetune import FinetunePlan, Finetuning, enter, read_plan
@@ -155,12 +155,11 @@ def _plan(
     facts = facts_of(data, source.config.channels)
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     adaptation = find_adaptation(arguments.recipe)(facts)
-    settings = adapted_settings(source, facts, adaptation, image_size=size, frozen=arguments.frozen)
     rates = _rates(arguments, adaptation)
-    settings["schedule"]["peak"] = quick_rate(rates)
+    draft = adapt(source, facts, adaptation, image_size=size, frozen=arguments.frozen).at_rate(quick_rate(rates))
     dev_fraction = adaptation.dev_fraction if arguments.dev_fraction is None else arguments.dev_fraction
     base = fill(
-        settings,
+        draft,
         replace(data_config, dev_fraction=dev_fraction),
         data,
         steps=steps,

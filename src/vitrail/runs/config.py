@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -247,7 +248,7 @@ def flatten(settings: Any, path: str = "") -> dict[str, Any]:
     return found
 
 
-def with_settings(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def with_settings(settings: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested settings with some of them changed, by path; `from_dict` says what is wrong with the result."""
     changed = dict(settings)
     for path, value in changes.items():
