@@ -86,10 +86,11 @@ def test_the_images_of_a_sweep_follow_from_settings_by_hand(data: Path, model: P
     np.savez(tmp_path / "pile.npz", images=arrays["x_train"], labels=arrays["y_train"])
     words = _words(tmp_path / "pile.npz", model, "--rates", "0.01", "0.1", "--out", str(tmp_path / "run"))
     assert main([*words, "--set", "data.split_seed=7", "data.val_fraction=0.3"]) == 0
-    config = json.loads((tmp_path / "run" / "config.json").read_text())["data"]
-    assert (config["split_seed"], config["val_fraction"], config["images"]) == (7, 0.3, 21)
-    tried = json.loads((tmp_path / "run" / "sweep" / "rate-0.01" / "config.json").read_text())["data"]
-    assert tried["images"] + 3 <= 21
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["data"]["split_seed"], config["data"]["val_fraction"]) == (7, 0.3)
+    assert config["facts"]["images"] == 21
+    tried = json.loads((tmp_path / "run" / "sweep" / "rate-0.01" / "config.json").read_text())
+    assert tried["facts"]["images"] + 3 <= 21
 
 
 def test_quick_and_frozen_train_the_head_alone_at_one_rate(data: Path, model: Path, tmp_path: Path) -> None:

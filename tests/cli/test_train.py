@@ -115,7 +115,7 @@ def test_settings_of_the_data_by_hand_choose_the_data(data: Path, tmp_path: Path
     assert main([*words, str(tmp_path / "flag"), "--fraction", "0.5", "--seed", "3"]) == 0
     assert main([*words, str(tmp_path / "set"), "--set", "data.fraction=0.5", "seed=3"]) == 0
     one, other = (tmp_path / name for name in ("flag", "set"))
-    assert json.loads((one / "config.json").read_text())["data"]["images"] == 15
+    assert json.loads((one / "config.json").read_text())["facts"]["images"] == 15
     assert (one / "config.json").read_bytes() == (other / "config.json").read_bytes()
     assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
 

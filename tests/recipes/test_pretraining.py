@@ -128,7 +128,7 @@ KINDS = ("imagenet1k-B/16", "imagenet21k-L/16-90ep", "jft300m-H/14", "jft300m-R5
 def test_the_small_twin_of_each_kind_runs(name: str, tmp_path: Path) -> None:
     data = RunData(train=made_dataset(24), held=made_dataset(6, seed=1, split="val"))
     config = complete(Request(recipe=find_recipe(f"{name}-smoke")), DataConfig(where="made"), data)
-    assert config.data.labels == CLASSES
+    assert config.facts.labels == CLASSES
     assert config.schedule.peak == PRETRAINING[name].row.learning_rate
     run = Run(config=config, data=data, folder=RunFolder(path=tmp_path), ranks=Ranks())
     loop = made_loop(run)

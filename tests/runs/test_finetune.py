@@ -50,7 +50,7 @@ def plan(data: Path, tmp_path_factory: pytest.TempPathFactory) -> FinetunePlan:
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
     vitrail.save(model, path)
     source = open_source(str(path))
-    where = DataConfig(where=str(data), role="transfer", dev_fraction=0.15, split_seed=3, labels=CLASSES, images=42)
+    where = DataConfig(where=str(data), role="transfer", dev_fraction=0.15, split_seed=3)
     base = replace(made, start=source.start, data=where, averaging=None)
     return FinetunePlan(base=base, rates=(0.001, 0.01), runs=2)
 
@@ -78,12 +78,12 @@ def straight(plan: FinetunePlan, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def test_rates_are_tried_without_the_dev_images_and_the_best_trains_on_all(plan: FinetunePlan, straight: Path) -> None:
     result = RunFolder(path=straight).read_result()
     tried = [RunFolder(path=straight).sweep(rate) for rate in plan.rates]
-    assert [folder.read_config().data.images for folder in tried] == [36, 36]  # 2 of the 14 images of each class: 15%
+    assert [folder.read_config().facts.images for folder in tried] == [36, 36]  # 2 of the 14 images of each class: 15%
     assert {folder.read_config().data.role for folder in tried} == {"dev"}
     assert [row["images"] for row in result["sweep"]] == [6, 6]
     assert [row["accuracy"] for row in result["sweep"]] == [folder.read_result()["accuracy"] for folder in tried]
     final = RunFolder(path=straight).read_config()
-    assert (final.data.images, final.data.role, final.schedule.peak) == (42, "transfer", result["rate"])
+    assert (final.facts.images, final.data.role, final.schedule.peak) == (42, "transfer", result["rate"])
     assert result["split"] == "test"
     assert result["images"] == 12
 

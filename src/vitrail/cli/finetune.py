@@ -86,7 +86,7 @@ def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:
         folder = RunFolder(path=Path(arguments.resume))
         plan = _resumed(arguments, read_plan(folder))
         data = open_run_data(plan.base.data, seed=plan.base.seed)
-        check_same(data, plan.base.data)
+        check_same(data, plan.base)
     else:
         plan, data, folder = _planned(arguments, ranks)
     if ranks.first:

@@ -72,7 +72,8 @@ def fill(
         steps = max(round(epochs * len(data.train) / batch), 1)
     draft = draft if steps is None else draft.lasting(steps)
     settings = to_dict(draft) | {
-        "data": to_dict(data.described(data_config)),
+        "data": to_dict(data_config),
+        "facts": to_dict(data.facts),
         "evaluate_every": evaluate_every(draft.steps, batch, data.held_out, evaluations),
         "log_every": max(draft.steps // LINES, 1),
         "execution": to_dict(Execution(checkpoint_every=max(draft.steps // CHECKPOINTS, 1))),
