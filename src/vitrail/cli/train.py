@@ -133,8 +133,8 @@ def _stored(arguments: Arguments) -> tuple[RunConfig, RunData]:
             "with it, or give another --out."
         )
     data = open_run_data(config.data, seed=config.seed)
-    check_same(data, config.data, every_image=arguments.resume is not None)
-    return replace(config, data=data.described(config.data)), data
+    check_same(data, config, every_image=arguments.resume is not None)
+    return replace(config, facts=data.facts), data
 
 
 def _read_file(path: Path) -> RunConfig:
