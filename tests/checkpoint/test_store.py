@@ -12,7 +12,7 @@ import vitrail
 from tests.checkpoint.making import made, resnet, same_weights
 from tests.tiny import vit_config
 from vitrail import CheckpointError, ConfigError, Preprocessing
-from vitrail.checkpoint.container import open_container
+from vitrail.base.container import open_container
 from vitrail.checkpoint.contents import needed_shapes
 from vitrail.checkpoint.store import NUMERICS, describe, read_store
 

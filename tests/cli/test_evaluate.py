@@ -96,7 +96,7 @@ def test_the_figures_are_those_of_scikit_learn_on_answers_made_by_hand(
         matrix[truth, answer] = images
     np.testing.assert_array_equal(matrix, metrics.confusion_matrix(dataset.targets, predicted, labels=range(3)))
     assert [each["name"] for each in told["classes"]] == list(CLASSES)
-    assert told["sha256"] == vitrail.load(model).digest
+    assert told["sha256"] == vitrail.load(model).info.digest
 
 
 @pytest.mark.parametrize("flags", [("--batch", "1"), ("--batch", "64"), ("--workers", "2")])

@@ -23,7 +23,7 @@ from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation, augment_al
 from vitrail.data.augment.mixing import mix
 from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset
-from vitrail.data.loader import Batch, evaluation_batches, training_batches
+from vitrail.data.loader import Batch, View, evaluation_batches, training_batches
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import Order
 from vitrail.data.transforms import preprocess
@@ -44,13 +44,17 @@ def training(data: Dataset, **changes) -> list[Batch]:
 
 
 def same(one: Batch, other: Batch) -> bool:
-    names = ("images", "targets", "partners", "shares", "indices", "positions")
-    return one.broken == other.broken and all(torch.equal(getattr(one, name), getattr(other, name)) for name in names)
+    ours, theirs = one.tensors(), other.tensors()
+    return one.broken == other.broken and all(torch.equal(ours[name], theirs[name]) for name in ours | theirs)
 
 
 def joined(parts: list[Batch]) -> Batch:
-    names = ("images", "targets", "partners", "shares", "indices", "positions")
-    return Batch(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})
+    return Batch(
+        views=tuple(torch.cat(views) for views in zip(*(part.views for part in parts), strict=True)),
+        targets={name: torch.cat([part.targets[name] for part in parts]) for name in parts[0].targets},
+        indices=torch.cat([part.indices for part in parts]),
+        positions=torch.cat([part.positions for part in parts]),
+    )
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -93,13 +97,13 @@ def test_a_batch_is_what_its_parts_make() -> None:
     assert epochs.tolist() == [1] * 8
     assert third.indices.tolist() == indices.tolist()
     assert third.positions.tolist() == positions.tolist()
-    assert third.targets.tolist() == (indices % 4).tolist()
+    assert third.classes.tolist() == (indices % 4).tolist()
     draws = uniform(keys(key(7, "augment"), epochs, indices), EVERYTHING.draws).tolist()
     images = augment_all([data.image(index) for index in indices.tolist()], EVERYTHING, SIZE, 3, draws)
-    partners, shares = mix(images, third.targets, positions, EVERYTHING, 7)
+    partners, shares = mix(images, third.classes, positions, EVERYTHING, 7)
     assert torch.equal(third.images, images)
-    assert torch.equal(third.partners, partners)
-    assert torch.equal(third.shares, shares)
+    assert torch.equal(third.targets["partner"], partners)
+    assert torch.equal(third.targets["share"], shares)
 
 
 def test_every_epoch_sees_every_image_once_and_differently() -> None:
@@ -116,8 +120,8 @@ def test_every_epoch_sees_every_image_once_and_differently() -> None:
 
 def test_without_mixing_shares_are_one_and_partners_the_class() -> None:
     batch = training(noise(10), augmentation=Augmentation())[0]
-    assert torch.equal(batch.partners, batch.targets)
-    assert (batch.shares == 1).all()
+    assert torch.equal(batch.targets["partner"], batch.classes)
+    assert (batch.targets["share"] == 1).all()
     assert batch.images.dtype == torch.uint8
     assert batch.images.is_contiguous(memory_format=torch.channels_last)
 
@@ -154,7 +158,7 @@ def test_evaluation_sees_every_image_once_with_any_number_of_ranks(world: int, c
     ranks = [list(evaluation_batches(data, preprocessing, batch=4, rank=rank, world=world)) for rank in range(world)]
     everything = joined([batch for batches in ranks for batch in batches])
     assert everything.indices.tolist() == list(range(count))
-    assert everything.targets.tolist() == data.targets.tolist()
+    assert everything.classes.tolist() == data.targets.tolist()
     expected = torch.stack([preprocess(data.image(index), preprocessing) for index in range(count)])
     assert torch.equal(everything.images, expected)
 
@@ -189,7 +193,7 @@ def test_within_the_budget_a_broken_image_is_replaced_in_training() -> None:
     assert reported == {2, 9}
     for batch in batches:
         assert not {2, 9} & set(batch.indices.tolist())
-        assert torch.equal(batch.targets, batch.indices % 3)
+        assert torch.equal(batch.classes, batch.indices % 3)
     ranks = [
         training(broken_set(), skip_broken=Budget(count=2), batch=6, stop_step=8, rank=rank, world=3)
         for rank in range(3)
@@ -223,7 +227,7 @@ import hashlib
 from tests.data.test_loader import mixed_sizes, training
 digest = hashlib.sha256()
 for batch in training(mixed_sizes(), workers=1):
-    digest.update(batch.images.contiguous().numpy().tobytes() + batch.shares.numpy().tobytes())
+    digest.update(batch.images.contiguous().numpy().tobytes() + batch.targets["share"].numpy().tobytes())
 print(digest.hexdigest())
 """
 
@@ -231,7 +235,7 @@ print(digest.hexdigest())
 def test_another_process_makes_the_same_batches() -> None:
     digest = hashlib.sha256()
     for batch in training(mixed_sizes()):
-        digest.update(batch.images.contiguous().numpy().tobytes() + batch.shares.numpy().tobytes())
+        digest.update(batch.images.contiguous().numpy().tobytes() + batch.targets["share"].numpy().tobytes())
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "5"}
     done = subprocess.run([sys.executable, "-c", MAKE], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.strip() == digest.hexdigest()
@@ -294,5 +298,43 @@ def private(process: int) -> int:
 def test_a_batch_moves_as_a_whole() -> None:
     batch = training(noise(10), stop_step=1)[0]
     moved = batch.to("meta")
-    assert moved.images.device.type == moved.shares.device.type == "meta"
+    assert moved.images.device.type == moved.targets["share"].device.type == "meta"
     assert moved.broken == batch.broken
+
+
+SMALL = View(augmentation=Augmentation(area=(0.1, 0.5), flip=0.0, brightness=0.4), image_size=(5, 7))
+
+
+def test_further_views_leave_the_first_as_it_is_and_have_draws_of_their_own() -> None:
+    data = mixed_sizes()
+    alone, together = training(data), training(data, views=(SMALL, SMALL))
+    for one, two in zip(alone, together, strict=True):
+        assert torch.equal(one.images, two.images)
+        assert [tuple(view.shape[2:]) for view in two.views] == [SIZE, (5, 7), (5, 7)]
+        assert not torch.equal(two.views[1], two.views[2])
+        assert all(torch.equal(one.targets[name], two.targets[name]) for name in one.targets)
+
+
+def test_a_view_is_what_its_own_draws_make_of_the_same_images() -> None:
+    data = noise(20, size=(12, 10))
+    third = training(data, views=(SMALL,))[3]
+    epochs, indices = Order(length=20, seed=7).indices(np.arange(24, 32))
+    draws = uniform(keys(key(7, "augment", 1), epochs, indices), SMALL.augmentation.draws).tolist()
+    pictures = [data.image(index) for index in indices.tolist()]
+    assert torch.equal(third.views[1], augment_all(pictures, SMALL.augmentation, (5, 7), 3, draws))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_views_do_not_depend_on_workers_or_ranks(workers: int) -> None:
+    data = mixed_sizes()
+    here = training(data, views=(SMALL,))
+    shared = [training(data, views=(SMALL,), rank=rank, world=2, workers=workers) for rank in range(2)]
+    assert all(same(one, joined(list(parts))) for one, *parts in zip(here, *shared, strict=True))
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 20])
+def test_a_batch_splits_into_pieces_with_all_their_views_and_targets(size: int) -> None:
+    batch = training(noise(20), views=(SMALL,), stop_step=1)[0]
+    pieces = batch.split(size)
+    assert [len(piece) for piece in pieces] == [min(size, 8 - start) for start in range(0, 8, size)]
+    assert same(batch, joined(pieces))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.base.ranks import Ranks
-from vitrail.data.batch import Batch
+from vitrail.data.batch import Batch, class_targets
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.evaluate.classify import Answers, answer
 
@@ -38,14 +38,7 @@ def batches_of(targets: np.ndarray, batch: int) -> Iterator[Batch]:
     for start in range(0, len(targets), batch):
         indices = torch.arange(start, min(start + batch, len(targets)))
         chosen = torch.from_numpy(targets.astype(np.int64))[indices]
-        yield Batch(
-            images=pictures[indices],
-            targets=chosen,
-            partners=chosen,
-            shares=torch.ones(len(indices)),
-            indices=indices,
-            positions=indices,
-        )
+        yield Batch(views=(pictures[indices],), targets=class_targets(chosen), indices=indices, positions=indices)
 
 
 def answers_of(logits: np.ndarray, targets: np.ndarray, *, batch: int = 7, top: int = 0) -> Answers:

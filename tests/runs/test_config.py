@@ -47,7 +47,7 @@ def test_a_setting_changes_by_its_path() -> None:
         ("batch.size", 4, "batch has no settings of its own"),
         ("steps", 0, "steps is 0, but must be at least 1"),
         ("averaging", 2.0, "between 0 and 1"),
-        ("drop_patches", 1.0, "from 0 to below 1"),
+        ("objective.drop_patches", 1.0, "from 0 to below 1"),
         ("precision", "float8", "one of float32, bfloat16, float16"),
         ("patience", 0, "at least 1, or none"),
         ("model.num_classes", 4, "the model has 4 classes, but the data has 3"),

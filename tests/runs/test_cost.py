@@ -33,7 +33,7 @@ def _vit(config: RunConfig) -> ViTConfig:
 def test_a_step_takes_six_flops_for_each_product() -> None:
     config = plain(made_config())
     assert training_flops(config, 7) == 6 * 7 * 8 * _macs(_vit(config), 8)
-    dropped = replace(config, drop_patches=0.25)
+    dropped = replace(config, objective=replace(config.objective, drop_patches=0.25))
     assert training_flops(dropped, 7) == pytest.approx(0.75 * training_flops(config, 7))
 
 

@@ -41,7 +41,7 @@ def _weights_after(folder: Path, config: RunConfig, step: int) -> dict[str, Tens
         loop.run()
     assert loop.state.progress.step == step
     with nullcontext() if loop.state.average is None else loop.state.average.applied():
-        return {name: tensor.clone() for name, tensor in loop.state.model.state_dict().items()}
+        return {name: tensor.clone() for name, tensor in loop.state.learner.model.state_dict().items()}
 
 
 def _looks(folder: Path) -> dict[int, float]:

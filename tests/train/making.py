@@ -12,12 +12,12 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.config import ViTConfig
-from vitrail.runs.config import DataConfig, Execution, RunConfig
+from vitrail.runs.config import DataConfig, DataFacts, Execution, RunConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
+from vitrail.train.classification import ClassificationConfig
 from vitrail.train.loop import Loop
-from vitrail.train.objective import LossConfig
 from vitrail.train.optimizers import OptimizerConfig
 from vitrail.train.schedules import Schedule
 from vitrail.train.signals import StopSignal
@@ -57,7 +57,8 @@ def made_dataset(count: int, *, seed: int = 0, split: str = "train") -> Dataset:
 def made_config(**changes: Any) -> RunConfig:
     """Settings of a run with everything that has a state of its own: averaging, mixing, dropout, dropped patches."""
     settings: dict[str, Any] = {
-        "data": DataConfig(where="made", labels=CLASSES, images=42),
+        "data": DataConfig(where="made"),
+        "facts": DataFacts(labels=CLASSES, images=42),
         "model": ViTConfig(
             dim=8,
             depth=2,
@@ -72,13 +73,12 @@ def made_config(**changes: Any) -> RunConfig:
         ),
         "preprocessing": Preprocessing(image_size=SIZE),
         "augmentation": Augmentation(area=(0.5, 1.0), mixup=0.2, cutmix=0.5),
-        "loss": LossConfig(label_smoothing=0.1),
+        "objective": ClassificationConfig(label_smoothing=0.1, drop_patches=0.25),
         "optimizer": OptimizerConfig(weight_decay=0.05, clip_norm=1.0),
         "schedule": Schedule(peak=1e-2, warmup_steps=2),
         "steps": 10,
         "batch": 8,
         "averaging": 0.9,
-        "drop_patches": 0.25,
         "evaluate_every": 4,
         "log_every": 3,
         "seed": 3,
@@ -89,7 +89,11 @@ def made_config(**changes: Any) -> RunConfig:
 
 def plain(config: RunConfig) -> RunConfig:
     """The same run without chance inside a step, so that ranks and micro-batches change nothing but rounding."""
-    return replace(config, model=replace(config.model, dropout=0.0, stochastic_depth=0.0), drop_patches=0.0)
+    return replace(
+        config,
+        model=replace(config.model, dropout=0.0, stochastic_depth=0.0),
+        objective=replace(config.objective, drop_patches=0.0),
+    )
 
 
 def made_archive(path: Path, images: int = 30) -> Path:

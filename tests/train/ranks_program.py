@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from tests.train.making import StopAfter, made_config, made_loop, made_run, plain, weights
+from vitrail.base.container import write_container
 from vitrail.base.ranks import Ranks, join
-from vitrail.checkpoint.container import write_container
-from vitrail.checkpoint.source import from_tensors
+from vitrail.base.tensors import from_tensors
 from vitrail.runs.config import Execution, RunConfig
 from vitrail.train.loop import Loop, StoppedError
 
@@ -42,7 +42,7 @@ def main(folder: Path) -> None:
             loop = made_loop(run)
             loop.run()
             keep(loop, folder / f"{name}.safetensors", ranks)
-            scores = run.scores(loop.state.model.eval())
+            scores = run.scores(loop.state.learner.model.eval())
             if ranks.first:
                 (folder / f"{name}.json").write_text(json.dumps(scores))
         stopped = made_run(folder / "two-then-one", config_of(), ranks=ranks)

@@ -30,7 +30,7 @@ def test_halves_add_up_to_the_batch(micro_batch: int, tmp_path: Path) -> None:
     assert taken[0].loss == pytest.approx(taken[1].loss, rel=1e-6)
     assert taken[0].norm == pytest.approx(taken[1].norm, rel=1e-5)
     assert taken[0].sums == taken[1].sums
-    for ours, theirs in zip(one.state.model.parameters(), two.state.model.parameters(), strict=True):
+    for ours, theirs in zip(one.state.learner.parameters(), two.state.learner.parameters(), strict=True):
         assert (ours.grad is None) == (theirs.grad is None)
         if ours.grad is not None:
             torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-6, rtol=1e-4)
@@ -52,11 +52,15 @@ def test_other_threads_keep_their_number(tmp_path: Path) -> None:
 def test_only_a_model_without_chance_on_two_threads_uses_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     config = plain(made_config())
-    assert made_run(tmp_path, config).two_cores
-    for change in ({"drop_patches": 0.5}, {"model": replace(config.model, dropout=0.1)}, {"precision": "bfloat16"}):
-        assert not made_run(tmp_path, replace(config, **change)).two_cores
+    assert made_loop(made_run(tmp_path, config)).step.two_cores
+    for change in (
+        {"objective": replace(config.objective, drop_patches=0.5)},
+        {"model": replace(config.model, dropout=0.1)},
+        {"precision": "bfloat16"},
+    ):
+        assert not made_loop(made_run(tmp_path, replace(config, **change))).step.two_cores
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
-    assert not made_run(tmp_path, config).two_cores
+    assert not made_loop(made_run(tmp_path, config)).step.two_cores
 
 
 def test_the_optimiser_moves_a_colour_convolution_as_a_plain_step_does(tmp_path: Path) -> None:
@@ -69,5 +73,5 @@ def test_the_optimiser_moves_a_colour_convolution_as_a_plain_step_does(tmp_path:
         loop = made_loop(made_run(tmp_path / name, config))
         loops.append(replace(loop, step=replace(loop.step, two_cores=two_cores)))
         loops[-1].run()
-    for ours, theirs in zip(*(loop.state.model.parameters() for loop in loops), strict=True):
+    for ours, theirs in zip(*(loop.state.learner.parameters() for loop in loops), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)

@@ -76,6 +76,7 @@ def test_a_checkpoint_of_another_model_lists_every_difference(tmp_path: Path) ->
 
 
 @pytest.mark.compiled
+@pytest.mark.filterwarnings("ignore")  # torch's own compiler warns about torch
 def test_a_compiled_run_is_the_same_within_rounding(tmp_path: Path) -> None:
     losses = []
     for compiled in (False, True):

@@ -9,39 +9,37 @@ import torch
 from torch import Tensor, nn
 
 from tests.train.making import made_config, made_loop, made_run
+from vitrail.base.container import open_container
 from vitrail.base.errors import WriteError
 from vitrail.base.journal import read_rows
-from vitrail.checkpoint.container import open_container
 from vitrail.data.loader import Batch
 from vitrail.train.loop import DivergedError, Loop
-from vitrail.train.objective import Objective
 from vitrail.train.signals import StopSignal
+from vitrail.train.state import TrainState
 
 
-class _BadAt:
-    """An objective whose loss is NaN at some steps."""
+class _BadAt(nn.Module):
+    """A learner whose loss is NaN at some steps."""
 
-    def __init__(self, objective: Objective, loop_of, bad: set[int], *, spoil: bool = False) -> None:
-        self.objective, self.loop_of, self.bad, self.spoil = objective, loop_of, bad, spoil
+    def __init__(self, learner: nn.Module, state: TrainState, bad: set[int], *, spoil: bool = False) -> None:
+        super().__init__()
+        self.learner, self.state, self.bad, self.spoil = learner, state, bad, spoil
 
-    def __call__(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-        loss, sums = self.objective(model, batch)
-        state = self.loop_of().state
+    def forward(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        loss, sums = self.learner(batch)
+        state = self.state
         if state.progress.step in self.bad:
             loss = loss * float("nan")
             if self.spoil:
                 self.spoil = False
                 with torch.no_grad():
-                    next(state.model.parameters()).fill_(float("nan"))
+                    next(state.learner.parameters()).fill_(float("nan"))
         return loss, sums
 
 
 def _loop(folder: Path, bad: set[int], *, spoil: bool = False) -> Loop:
     loop = made_loop(made_run(folder))
-    made: list[Loop] = []
-    objective = _BadAt(loop.objective, lambda: made[0], bad, spoil=spoil)
-    made.append(replace(loop, objective=objective))
-    return made[0]
+    return replace(loop, parallel=_BadAt(loop.parallel, loop.state, bad, spoil=spoil))
 
 
 def test_a_bad_batch_is_kept_and_passed_over(tmp_path: Path) -> None:
@@ -50,7 +48,7 @@ def test_a_bad_batch_is_kept_and_passed_over(tmp_path: Path) -> None:
     assert loop.state.progress.step == 10
     assert loop.state.progress.bad_steps == [3]
     kept = open_container(tmp_path / "bad" / "step-000000003.safetensors")
-    assert torch.equal(kept.tensor("images"), next(loop.batches(3)).images)
+    assert torch.equal(kept.tensor("view.0"), next(loop.batches(3)).images)
     assert loop.state.finite()
 
 

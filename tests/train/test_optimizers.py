@@ -9,8 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.base.errors import ConfigError
+from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import create
 from vitrail.model.contract import Layer, Model, ModelConfig
+from vitrail.train.classification import Classification, ClassificationConfig
+from vitrail.train.learner import Learner, Task
 from vitrail.train.muon import orthogonalise
 from vitrail.train.optimizers import (
     OptimizerConfig,
@@ -47,6 +50,10 @@ class OneKernel(Model, config=OneKernelConfig):
         return images.mean(dim=(2, 3))
 
 
+def learner_of(model: Model) -> Learner:
+    return Classification(model, ClassificationConfig(), Task(preprocessing=Preprocessing()))
+
+
 def _adam(weight: np.ndarray, gradients: np.ndarray, rates: list[float], decay: float) -> np.ndarray:
     """Adam with decoupled decay, by the book."""
     mean, square = np.zeros_like(weight), np.zeros_like(weight)
@@ -78,7 +85,7 @@ def test_weights_follow_the_equations(name: str, reference, by: str) -> None:
     with torch.no_grad():
         model.weight.copy_(torch.tensor(start))
     config = OptimizerConfig(name=name, weight_decay=0.1, decay_by=by)  # type: ignore[arg-type]
-    optimizer = make_optimizer(model, config, 0.05)
+    optimizer = make_optimizer(learner_of(model), config, 0.05)
     for gradient, rate in zip(gradients, rates, strict=True):
         model.weight.grad = torch.tensor(gradient, dtype=torch.float32)
         set_rate(optimizer, rate)
@@ -95,17 +102,17 @@ def names_in(group: dict[str, Any], model: nn.Module) -> list[str]:
 
 def test_only_kernels_decay_unless_all_are_asked_for() -> None:
     model = create("Ti/16", num_classes=3, image_size=32)
-    groups = parameter_groups(model, OptimizerConfig(weight_decay=0.1))
+    groups = parameter_groups(learner_of(model), OptimizerConfig(weight_decay=0.1))
     decayed = {name for group in groups if group["weight_decay"] for name in names_in(group, model)}
     assert decayed == {name for name, weight in model.named_parameters() if is_kernel(name, weight)}
     assert not any(part in name for name in decayed for part in ("bias", "norm", "positions", "class_token"))
-    everything = parameter_groups(model, OptimizerConfig(weight_decay=0.1, decay_on="all"))
+    everything = parameter_groups(learner_of(model), OptimizerConfig(weight_decay=0.1, decay_on="all"))
     assert [group["weight_decay"] for group in everything] == [0.1]
 
 
 def test_layers_learn_more_slowly_the_deeper_they_lie() -> None:
     model = create("Ti/16", num_classes=3, image_size=32)
-    groups = parameter_groups(model, OptimizerConfig(layer_decay=0.5))
+    groups = parameter_groups(learner_of(model), OptimizerConfig(layer_decay=0.5))
     factors = {name: group["rate_factor"] for group in groups for name in names_in(group, model)}
     assert factors["head.linear.weight"] == 1.0
     assert factors["encoder.blocks.11.mlp.out.weight"] == 0.5
@@ -117,7 +124,7 @@ def test_layers_learn_more_slowly_the_deeper_they_lie() -> None:
 def test_every_parameter_is_in_exactly_one_group() -> None:
     for name in ("Ti/16", "R+Ti/16", "R50x1"):
         model = create(name, num_classes=3, image_size=32, device="meta")
-        groups = parameter_groups(model, OptimizerConfig(weight_decay=0.1, layer_decay=0.9))
+        groups = parameter_groups(learner_of(model), OptimizerConfig(weight_decay=0.1, layer_decay=0.9))
         named = [name for group in groups for name in names_in(group, model)]
         assert sorted(named) == sorted(name for name, _ in model.named_parameters())
 
@@ -138,7 +145,7 @@ def test_frozen_parameters_have_no_gradient_and_no_group() -> None:
     freeze(model, ("embedding.*", "encoder.*"))
     learning = {name for name, weight in model.named_parameters() if weight.requires_grad}
     assert learning == {"head.linear.weight", "head.linear.bias"}
-    groups = parameter_groups(model, OptimizerConfig())
+    groups = parameter_groups(learner_of(model), OptimizerConfig())
     assert {name for group in groups for name in names_in(group, model)} == learning
 
 
@@ -181,8 +188,8 @@ def test_orthogonal_updates_have_the_directions_of_the_svd_and_singular_values_n
 def test_muon_moves_the_blocks_kernels_by_orthogonal_matrices_and_the_rest_as_adam_does() -> None:
     model = create("Ti/16", num_classes=3, image_size=32, depth=2, seed=0)
     twin = create("Ti/16", num_classes=3, image_size=32, depth=2, seed=0)
-    muon = make_optimizer(model, OptimizerConfig(name="muon"), 1e-3)
-    adam = make_optimizer(twin, OptimizerConfig(), 1e-3)
+    muon = make_optimizer(learner_of(model), OptimizerConfig(name="muon"), 1e-3)
+    adam = make_optimizer(learner_of(twin), OptimizerConfig(), 1e-3)
     generator = torch.Generator().manual_seed(1)
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
     for one, other in zip(model.parameters(), twin.parameters(), strict=True):

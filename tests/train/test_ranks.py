@@ -12,8 +12,8 @@ import torch
 
 from tests.train.making import HELD, StopAfter, made_loop, made_run, weights
 from tests.train.ranks_program import config_of
+from vitrail.base.container import open_container
 from vitrail.base.journal import read_rows
-from vitrail.checkpoint.container import open_container
 from vitrail.train.loop import Loop, StoppedError
 
 pytestmark = pytest.mark.slow
@@ -89,10 +89,13 @@ def test_one_rank_goes_on_where_two_were_stopped(one_rank: tuple[Loop, Path], tw
 def test_every_held_out_image_is_counted_once_by_two_ranks(two_ranks: Path, kind: str) -> None:
     run = made_run(two_ranks / kind, config_of())
     loop = made_loop(run, resume=True)
-    answers = run.answers(loop.state.model.eval())
+    answers = run.answers(loop.state.learner.model.eval())
     assert answers is not None
     assert answers.answered.sum() == HELD
-    assert run.scores(loop.state.model)["accuracy"] == json.loads((two_ranks / f"{kind}.json").read_text())["accuracy"]
+    assert (
+        run.scores(loop.state.learner.model)["accuracy"]
+        == json.loads((two_ranks / f"{kind}.json").read_text())["accuracy"]
+    )
 
 
 def test_only_the_first_rank_writes(two_ranks: Path) -> None:

@@ -74,7 +74,7 @@ def test_muon_on_two_cores_goes_on_with_its_momentum(
     found = _assert_same_run(tmp_path / "one", tmp_path / "other", config, stops)
     kernels = {name.removesuffix(":momentum") for name in found if name.endswith(":momentum")}
     assert kernels == {
-        f"optimizer.encoder.blocks.{block}.{kernel}.weight"
+        f"optimizer.model.encoder.blocks.{block}.{kernel}.weight"
         for block in (0, 1)
         for kernel in ("attention.qkv", "attention.out", "mlp.hidden", "mlp.out")
     }

@@ -29,7 +29,7 @@ def test_accumulated_gradients_are_those_of_the_large_batch(tmp_path: Path, micr
     assert taken[0] is not None
     assert taken[1] is not None
     assert taken[0].loss == pytest.approx(taken[1].loss, rel=1e-6)
-    for one, other in zip(loops[0].state.model.parameters(), loops[1].state.model.parameters(), strict=True):
+    for one, other in zip(loops[0].state.learner.parameters(), loops[1].state.learner.parameters(), strict=True):
         assert one.grad is not None
         torch.testing.assert_close(one.grad, other.grad, rtol=1e-5, atol=1e-6)
 

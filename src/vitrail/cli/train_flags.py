@@ -116,11 +116,11 @@ PATHS = {
     "schedule": "schedule.shape",
     "warmup": "schedule.warmup_steps",
     "weight_decay": "optimizer.weight_decay",
-    "label_smoothing": "loss.label_smoothing",
+    "label_smoothing": "objective.label_smoothing",
     "mixup": "augmentation.mixup",
     "cutmix": "augmentation.cutmix",
     "averaging": "averaging",
-    "drop_patches": "drop_patches",
+    "drop_patches": "objective.drop_patches",
     "layer_decay": "optimizer.layer_decay",
     "patience": "patience",
     "precision": "precision",
@@ -144,7 +144,7 @@ def settings_of(flags: RunFlags) -> dict[str, Any]:
     if flags.freeze:
         given["optimizer.frozen"] = list(flags.freeze)
     if flags.class_weights:
-        given["loss.class_weights"] = True
+        given["objective.class_weights"] = True
     if flags.dropout is not None:
         given["model.dropout"] = flags.dropout
     if flags.balanced:

@@ -117,8 +117,7 @@ def regularisation(config: RunConfig) -> str:
     parts = [f"{augmentation.crop} crop"] + (["flip"] if augmentation.flip else [])
     for name in ("mixup", "cutmix"):
         parts += [f"{name} {getattr(augmentation, name):g}"] if getattr(augmentation, name) else []
-    parts += [f"label smoothing {config.loss.label_smoothing:g}"] if config.loss.label_smoothing else []
-    parts += [f"{config.drop_patches:.0%} of patches dropped"] if config.drop_patches else []
+    parts += [config.objective.summary] if config.objective.summary else []
     parts += [f"averaging {config.averaging:g}"] if config.averaging else []
     return ", ".join(parts)
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,13 +18,13 @@ from torch.utils.data import DataLoader
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.memory import keep_freed_memory
 from vitrail.data.augment.settings import Augmentation
-from vitrail.data.batch import Batch, EvaluationSteps, TrainingSteps
+from vitrail.data.batch import Batch, EvaluationSteps, TrainingSteps, View
 from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import batch_positions, evaluation_shard, training_order
 
-__all__ = ["Batch", "evaluation_batches", "training_batches"]
+__all__ = ["Batch", "View", "evaluation_batches", "training_batches"]
 
 Steps = TrainingSteps | EvaluationSteps
 
@@ -44,8 +44,11 @@ def training_batches(
     channels: int | None = None,
     skip_broken: Budget | None = None,
     balanced: bool = False,
+    views: Sequence[View] = (),
 ) -> Iterator[Batch]:
     """Yield one rank's slices of the global batches from `start_step` to before `stop_step`.
+
+    `views` are those that follow the first, which is made by `augmentation` and `image_size`.
 
     Without `skip_broken` the first image that cannot be read raises its error; with it, another takes its place until
     the budget is used up.
@@ -59,8 +62,7 @@ def training_batches(
     steps = TrainingSteps(
         dataset=dataset,
         order=training_order(dataset, seed=seed, balanced=balanced),
-        augmentation=augmentation,
-        image_size=image_size,
+        views=(View(augmentation=augmentation, image_size=image_size), *views),
         channels=channels or dataset.channels,
         batch=batch,
         seed=seed,

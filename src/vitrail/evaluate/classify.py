@@ -109,7 +109,7 @@ def answer(
     for batch in batches:
         if not len(batch.indices):
             continue
-        given = batch.targets.to(ranks.device)
+        given = batch.classes.to(ranks.device)
         unknown, truth = given < 0, given.clamp(min=0)[:, None]
         logits = model(normalise(batch.images.to(ranks.device), preprocessing)).float()
         probabilities, predicted = logits.softmax(1), logits.argmax(1)

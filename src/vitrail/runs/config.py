@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -12,7 +13,8 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import ModelConfig
 from vitrail.model.patches import Size, size_text
-from vitrail.train.objective import LossConfig
+from vitrail.train.classification import ClassificationConfig
+from vitrail.train.learner import ObjectiveConfig
 from vitrail.train.optimizers import OptimizerConfig
 from vitrail.train.schedules import Schedule
 from vitrail.train.step import Precision
@@ -23,7 +25,7 @@ Role = Literal["train", "dev", "transfer"]
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """What is learned from."""
+    """What was asked for to learn from."""
 
     where: str = "sample"
     """A folder, manifest, shards, arrays: whatever `vitrail data` opens."""
@@ -44,14 +46,20 @@ class DataConfig:
     """Share of the training images that `dev` holds out, where the data has no split for it."""
     split_seed: int | None = None
     """What random splits follow from; None for the run's own seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFacts:
+    """What the data turned out to hold, by which it is known again."""
+
     labels: tuple[str, ...] = ()
-    """The classes, as found in the training split."""
+    """The classes of the training split."""
     images: int = 0
-    """Training images, as found."""
-    seen: str | None = None
-    """SHA-256 of the names and classes of the training images, as found."""
-    held: str | None = None
-    """SHA-256 of the names and classes of the held-out images, as found."""
+    """Training images."""
+    train_digest: str | None = None
+    """SHA-256 of the names and classes of the training images."""
+    held_digest: str | None = None
+    """SHA-256 of the names and classes of the held-out images."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,13 +134,17 @@ class RunConfig:
     """Everything that a run is a function of."""
 
     data: DataConfig
+    """What was asked of the data."""
+    facts: DataFacts = field(default_factory=DataFacts)
+    """What was found there."""
     model: ModelConfig
     """The model; its `kind` says which."""
     start: StartConfig | None = None
     """The weights to begin with; None draws them."""
     preprocessing: Preprocessing
     augmentation: Augmentation
-    loss: LossConfig = field(default_factory=LossConfig)
+    objective: ObjectiveConfig = field(default_factory=ClassificationConfig)
+    """What is minimised; its `kind` says which."""
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: Schedule = field(default_factory=Schedule)
     steps: int
@@ -143,8 +155,6 @@ class RunConfig:
     """Images in an update, over all ranks."""
     averaging: float | None = None
     """Factor of Polyak averaging; None does not average."""
-    drop_patches: float = 0.0
-    """Part of each image's patches that training leaves out."""
     stages: tuple[Stage, ...] = ()
     """Smaller images first; what comes after the last stage has the model's own size."""
     patience: int | None = None
@@ -170,8 +180,6 @@ class RunConfig:
             raise ConfigError(f"patience is {self.patience} evaluations, but must be at least 1, or none.")
         if self.averaging is not None and not 0 < self.averaging < 1:
             raise ConfigError(f"averaging is {self.averaging}, but must be between 0 and 1, or none.")
-        if not 0 <= self.drop_patches < 1:
-            raise ConfigError(f"drop_patches is {self.drop_patches}, but must be from 0 to below 1.")
         if self.precision not in get_args(Precision):
             raise ConfigError(f"precision is {self.precision!r}, but must be one of {', '.join(get_args(Precision))}.")
         self.schedule.check(self.steps)
@@ -183,12 +191,12 @@ class RunConfig:
                 f"preprocessing makes images of {size_text(self.preprocessing.image_size)}, but the model takes "
                 f"{size_text(self.model.image_size)}; give both the same size."
             )
-        if self.data.labels and self.model.num_classes != len(self.data.labels):
+        if self.objective.needs_labels and self.facts.labels and self.model.num_classes != len(self.facts.labels):
             raise ConfigError(
-                f"the model has {self.model.num_classes} classes, but the data has {len(self.data.labels)}; "
+                f"the model has {self.model.num_classes} classes, but the data has {len(self.facts.labels)}; "
                 "leave num_classes out, and it follows the data."
             )
-        self.model.check_patches(drop=self.drop_patches, sizes=[stage.image_size for stage in self.stages])
+        self.objective.check(self.model, [stage.image_size for stage in self.stages])
         ends = [stage.until for stage in self.stages]
         if ends != sorted(set(ends)) or not all(0 < end < 1 for end in ends):
             raise ConfigError(f"stages end at {ends}, but must end one after the other, between 0 and 1.")
@@ -196,7 +204,7 @@ class RunConfig:
     @property
     def epochs(self) -> float:
         """How often each image is seen."""
-        return self.steps * self.batch / max(self.data.images, 1)
+        return self.steps * self.batch / max(self.facts.images, 1)
 
     @property
     def identity(self) -> str:
@@ -247,7 +255,7 @@ def flatten(settings: Any, path: str = "") -> dict[str, Any]:
     return found
 
 
-def with_settings(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def with_settings(settings: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested settings with some of them changed, by path; `from_dict` says what is wrong with the result."""
     changed = dict(settings)
     for path, value in changes.items():

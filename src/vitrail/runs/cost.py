@@ -13,7 +13,7 @@ from vitrail.runs.config import RunConfig
 from vitrail.runs.plan import FLOPS_PER_MAC
 from vitrail.runs.speed import matmul_peak
 from vitrail.runs.train import Run
-from vitrail.train.optimizers import freeze
+from vitrail.train.optimizers import is_frozen
 
 
 def costs(run: Run, steps: int) -> dict[str, float]:
@@ -44,13 +44,13 @@ def costs(run: Run, steps: int) -> dict[str, float]:
 def training_flops(config: RunConfig, steps: int) -> float:
     """Count the FLOPs of the first `steps` steps: 6 for each multiply-accumulate, as the paper counts.
 
-    Stages of smaller images count by their own size. Patches that are left out take their share of the whole with them,
-    and frozen parts the gradients that nobody needs.
+    Stages of smaller images count by their own size, the objective by its factor, frozen parts without the gradients
+    that are not needed.
     """
     macs = 0
     for begin, end, size in config.phases:
         macs += max(min(end, steps) - begin, 0) * cost(replace(config.model, image_size=size)).macs
-    flops = FLOPS_PER_MAC * macs * config.batch * (1 - config.drop_patches)
+    flops = FLOPS_PER_MAC * macs * config.batch * config.objective.flops_factor
     if config.optimizer.frozen:
         flops *= _counted(config.model, config.optimizer.frozen) / _counted(config.model, ())
     return float(flops)
@@ -59,7 +59,8 @@ def training_flops(config: RunConfig, steps: int) -> float:
 def _counted(config: ModelConfig, frozen: tuple[str, ...]) -> int:
     """Let torch count the FLOPs of a step with one image, without computing anything."""
     model = build(config, device="meta").eval()
-    freeze(model, frozen)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not is_frozen(name, frozen))
     with FlopCounterMode(display=False) as counter:
         model(torch.empty(1, config.channels, *config.image_size, device="meta")).sum().backward()
     return counter.get_total_flops()

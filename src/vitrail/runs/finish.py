@@ -27,12 +27,12 @@ def finish(run: Run, loop: Loop) -> dict[str, Any]:
     else:
         chosen = "last" if state.average is None else "averaged"
         with nullcontext() if state.average is None else state.average.applied():
-            state.model.eval()
-            answers = run.latest.pop() if run.latest else run.answers(state.model)
-            weights = {name: whole(tensor).clone() for name, tensor in state.model.state_dict().items()}
-            state.model.train()
+            model = state.learner.eval().model
+            answers = run.latest.pop() if run.latest else run.answers(model)
+            weights = {name: whole(tensor).clone() for name, tensor in model.state_dict().items()}
+            state.learner.train()
     steps = state.progress.step
-    epochs = steps * config.batch / max(config.data.images, 1)
+    epochs = steps * config.batch / max(config.facts.images, 1)
     result: dict[str, Any] = {"weights": chosen, "steps": steps, "epochs": epochs}
     if answers is not None and run.data.held is not None:
         result |= {"split": run.data.held.split, "images": int(answers.answered.sum())}

@@ -64,7 +64,7 @@ def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:
         loop = trial.loop(watch=_unseen, stop=StopSignal())
         for begin, end, _ in run.config.phases:
             step += (end - begin) / run.config.steps * _time_from(trial, loop, begin, for_seconds)
-        look = _time_look(trial, loop.state.model, images=run.ranks.agree(int(run.config.batch / step) + 1))
+        look = _time_look(trial, loop.state.learner.model, images=run.ranks.agree(int(run.config.batch / step) + 1))
     return Pace(step=step, look=look)
 
 

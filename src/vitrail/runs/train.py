@@ -21,9 +21,9 @@ from vitrail.checkpoint.files import describe_model
 from vitrail.checkpoint.store import write_store
 from vitrail.data.budget import Budget
 from vitrail.data.loader import Batch, evaluation_batches, training_batches
-from vitrail.data.subsets import class_weights
 from vitrail.evaluate.classify import Answers, answer
 from vitrail.model.build import build
+from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
 from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
@@ -33,8 +33,8 @@ from vitrail.runs.start import starting_model
 from vitrail.train.averaging import Average
 from vitrail.train.cores import CORES
 from vitrail.train.keeper import Keeper
+from vitrail.train.learner import Learner, Task, make_learner
 from vitrail.train.loop import Loop, LoopConfig, StoppedError, Watch
-from vitrail.train.objective import Classification
 from vitrail.train.optimizers import freeze, make_optimizer
 from vitrail.train.parallel import in_company, parallelise, shard
 from vitrail.train.signals import StopSignal
@@ -64,7 +64,7 @@ class Run:
                 f"{self.config.data.where}; choose a batch of at most {len(self.data.train)}."
             )
         if self.config.optimizer.frozen:
-            freeze(build(self.config.model, device="meta"), self.config.optimizer.frozen)
+            freeze(self.learner(build(self.config.model, device="meta")), self.config.optimizer.frozen)
         if self.config.augmentation.mixes and share % 2:
             raise InputError(f"mixup and cutmix mix pairs, but each rank has {share} images; choose an even batch.")
 
@@ -73,22 +73,22 @@ class Run:
         keep_freed_memory()
         config, ranks = self.config, self.ranks
         if config.start is None:
-            model = build(config.model, seed=key(config.seed, "weights") % 2**63, device=ranks.device).train()
+            model = build(config.model, seed=key(config.seed, "weights") % 2**63, device=ranks.device)
         else:
-            model = starting_model(config.start, config.model, ranks.device).train()
+            model = starting_model(config.start, config.model, ranks.device)
         model.recompute = config.execution.recompute
-        freeze(model, config.optimizer.frozen)
+        learner = self.learner(model)
+        freeze(learner, config.optimizer.frozen)
         if self.sharded:
-            shard(model, ranks)
+            shard(learner, ranks)
         state = TrainState(
-            model=model,
-            optimizer=make_optimizer(model, config.optimizer, config.schedule.peak),
-            average=None if config.averaging is None else Average(model, config.averaging),
+            learner=learner,
+            optimizer=make_optimizer(learner, config.optimizer, config.schedule.peak),
+            average=None if config.averaging is None else Average(learner, config.averaging),
         )
         return Loop(
             state=state,
-            parallel=parallelise(model, ranks, sharded=self.sharded, compiled=config.execution.compiled),
-            objective=self.objective(),
+            parallel=parallelise(learner, ranks, sharded=self.sharded, compiled=config.execution.compiled),
             schedule=config.schedule,
             config=LoopConfig(
                 steps=config.steps,
@@ -102,7 +102,7 @@ class Run:
                 precision=config.precision,
                 clip_norm=config.optimizer.clip_norm,
                 seed=config.seed,
-                two_cores=self.two_cores,
+                two_cores=learner.divisible and self.two_cores,
             ),
             batches=self.batches,
             evaluate=partial(self.scores, stop=stop),
@@ -121,25 +121,18 @@ class Run:
 
     @property
     def two_cores(self) -> bool:
-        """Whether two cores compute half of a batch each: on a CPU with two threads, where nothing is random."""
+        """Whether two cores compute half of a batch each: on a CPU with two threads."""
         config = self.config
-        plain = not (
-            config.model.draws or config.drop_patches or config.execution.compiled or config.execution.recompute
-        )
+        plain = not (config.execution.compiled or config.execution.recompute)
         alone = self.ranks.world == 1 and self.ranks.device.type == "cpu" and torch.get_num_threads() == CORES
         return plain and alone and config.precision == "float32"
 
-    def objective(self) -> Classification:
-        """Say what is minimised."""
+    def learner(self, model: Model) -> Learner:
+        """Put what is to be minimised around a model."""
         config = self.config
-        weights = class_weights(self.data.train.counts) if config.loss.class_weights else None
-        return Classification(
-            loss=config.loss,
-            preprocessing=config.preprocessing,
-            num_classes=config.model.num_classes,
-            weights=None if weights is None else torch.as_tensor(weights, dtype=torch.float32),
-            drop_patches=config.drop_patches,
-        )
+        counts = tuple(int(count) for count in self.data.train.counts)
+        task = Task(preprocessing=config.preprocessing, counts=counts, ranks=self.ranks)
+        return make_learner(config.objective, model, task, seed=key(config.seed, "learner") % 2**63)
 
     def trackers(self) -> tuple[Any, ...]:
         """Open what else wants to see the metrics; only the first rank tells them."""
@@ -175,6 +168,7 @@ class Run:
                 channels=config.model.channels,
                 skip_broken=self.allowance,
                 balanced=config.data.balanced,
+                views=config.objective.views,
             )
             for begin, end, size in config.phases
             if end > start
@@ -217,7 +211,7 @@ class Run:
     def keep_best(self, state: TrainState) -> None:
         """Write the model as it is now, where early stopping will want it back."""
         if self.config.patience is not None:
-            weights = {name: whole(tensor) for name, tensor in state.model.state_dict().items()}
+            weights = {name: whole(tensor) for name, tensor in state.learner.model.state_dict().items()}
             if self.ranks.first:
                 self.write_model(weights, self.folder.best, {})
             self.ranks.wait()
@@ -226,7 +220,7 @@ class Run:
         """Write weights with labels, preprocessing and where they come from."""
         model = build(self.config.model, device="meta")
         model.load_state_dict({name: tensor.cpu() for name, tensor in weights.items()}, assign=True)
-        model.info = ModelInfo(labels=self.config.data.labels)
+        model.info = ModelInfo(labels=self.config.facts.labels)
         parent = {} if self.config.start is None else {"parent": self.config.start.digest}
         contents = describe_model(
             model,

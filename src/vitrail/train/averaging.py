@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class Average:
-    """An exponential average of a model's parameters.
+    """An exponential average of the parameters that learn.
 
     average <- f average + (1 - f) weights, with f = min(factor, (1 + t) / (10 + t)) at update t: the first updates
     count for more, so that the start is soon forgotten.
@@ -16,22 +16,20 @@ class Average:
 
     def __init__(self, model: nn.Module, factor: float) -> None:
         self.factor = factor
-        self.model = model
-        self.shadow: dict[str, Tensor] = {
-            name: parameter.detach().clone() for name, parameter in model.named_parameters()
-        }
+        self.learning = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+        self.shadow: dict[str, Tensor] = {name: parameter.detach().clone() for name, parameter in self.learning.items()}
 
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Move towards the weights after update `step`, from 0."""
         factor = min(self.factor, (1 + step) / (10 + step))
-        weights = [parameter.detach() for parameter in self.model.parameters()]
+        weights = [parameter.detach() for parameter in self.learning.values()]
         torch._foreach_lerp_(list(self.shadow.values()), weights, 1 - factor)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Give the model the average for a while; its own weights come back to the last bit."""
-        weights = [parameter.detach() for parameter in self.model.parameters()]
+        weights = [parameter.detach() for parameter in self.learning.values()]
         kept = [weight.clone() for weight in weights]
         _copy(weights, list(self.shadow.values()))
         try:

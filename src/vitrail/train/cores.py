@@ -14,30 +14,25 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.data.loader import Batch
-from vitrail.train.objective import Objective
+from vitrail.train.learner import Learner
 
 CORES = 2
 
 
-def on_two_cores(
-    model: nn.Module, objective: Objective, halves: Sequence[Batch], factor: float
-) -> tuple[Tensor, dict[str, Tensor]]:
+def on_two_cores(learner: Learner, halves: Sequence[Batch], factor: float) -> tuple[Tensor, dict[str, Tensor]]:
     """Add the gradient of the mean loss times a factor, as `backward` would; return the loss, and the sums.
 
-    Nothing in the model may draw random numbers: which half draws first is left to chance.
+    Nothing in the learner may draw random numbers: which half draws first is left to chance.
     """
-    images = sum(half.images.shape[0] for half in halves)
-    learning = [weight for weight in model.parameters() if weight.requires_grad]
-    tasks = [
-        _pool().submit(_gradients, model, objective, half, learning, factor * half.images.shape[0] / images)
-        for half in halves
-    ]
+    images = sum(len(half) for half in halves)
+    learning = [weight for weight in learner.parameters() if weight.requires_grad]
+    tasks = [_pool().submit(_gradients, learner, half, learning, factor * len(half) / images) for half in halves]
     done = [task.result() for task in tasks]
     for gradients, _, _ in done:
         for weight, gradient in zip(learning, gradients, strict=True):
             if gradient is not None:
                 weight.grad = laid_out_like(weight, gradient) if weight.grad is None else weight.grad.add_(gradient)
-    means = [loss * (half.images.shape[0] / images) for half, (_, loss, _) in zip(halves, done, strict=True)]
+    means = [loss * (len(half) / images) for half, (_, loss, _) in zip(halves, done, strict=True)]
     sums = {name: torch.stack([found[name] for _, _, found in done]).sum(0) for name in done[0][2]}
     return torch.stack(means).sum(0), sums
 
@@ -52,9 +47,9 @@ def laid_out_like(weight: Tensor, gradient: Tensor) -> Tensor:
 
 
 def _gradients(
-    model: nn.Module, objective: Objective, half: Batch, learning: list[nn.Parameter], factor: float
+    learner: Learner, half: Batch, learning: list[nn.Parameter], factor: float
 ) -> tuple[tuple[Tensor | None, ...], Tensor, dict[str, Tensor]]:
-    loss, sums = objective(model, half)
+    loss, sums = learner(half)
     gradients = torch.autograd.grad(loss * factor, learning, allow_unused=True)
     return gradients, loss.detach(), sums
 

@@ -8,15 +8,14 @@ from pathlib import Path
 
 from torch import nn
 
+from vitrail.base.container import write_container
 from vitrail.base.errors import VitrailError, WriteError
 from vitrail.base.files import atomic_write
 from vitrail.base.journal import Journal
 from vitrail.base.ranks import Ranks
-from vitrail.checkpoint.container import write_container
-from vitrail.checkpoint.source import from_tensors
+from vitrail.base.tensors import from_tensors
 from vitrail.data.loader import Batch
 from vitrail.train.keeper import Keeper
-from vitrail.train.objective import Objective
 from vitrail.train.schedules import Schedule
 from vitrail.train.signals import StopSignal
 from vitrail.train.state import TrainState
@@ -29,9 +28,13 @@ MOST_BAD_IN_A_ROW = 3
 
 
 class DivergedError(VitrailError):
-    """A loss that is not finite, three times in a row."""
+    """A loss that is not finite, three times in a row; `step` is the last of them."""
 
     exit_code = 1
+
+    def __init__(self, sentence: str, *, step: int) -> None:
+        super().__init__(sentence)
+        self.step = step
 
 
 class StoppedError(VitrailError):
@@ -56,8 +59,7 @@ class Loop:
 
     state: TrainState
     parallel: nn.Module
-    """The model, wrapped for several ranks where there are several."""
-    objective: Objective
+    """The learner, wrapped for several ranks where there are several."""
     schedule: Schedule
     config: LoopConfig
     step: StepConfig
@@ -96,11 +98,13 @@ class Loop:
 
     def take(self, batch: Batch, rate: float) -> Taken | None:
         """Take a step and count it; None when its loss or gradient was not finite."""
-        taken = take_step(self.state, self.parallel, self.objective, batch, rate, config=self.step, ranks=self.ranks)
+        taken = take_step(
+            self.state, self.parallel, batch, rate, steps=self.config.steps, config=self.step, ranks=self.ranks
+        )
         if not taken.good:
             return taken if taken.overflow else None
         window = self.state.progress.window
-        sums = {"images": taken.images, "loss": taken.loss * taken.images, "norm": taken.norm * taken.images}
+        sums = {"images": taken.images, "loss": taken.loss * taken.images, "gradient_norm": taken.norm * taken.images}
         for name, value in (sums | taken.sums).items():
             window[name] = window.get(name, 0.0) + value
         return taken
@@ -130,10 +134,7 @@ class Loop:
         if not images:
             return
         means = {name: value / images for name, value in window.items()}
-        metrics = {"loss": means.pop("loss"), "gradient_norm": means.pop("norm"), "learning_rate": rate}
-        if "correct" in means:
-            metrics["accuracy"] = means.pop("correct")
-        metrics |= means
+        metrics = {name: means.pop(name) for name in ("loss", "gradient_norm")} | {"learning_rate": rate} | means
         if self.ranks.first:
             self.journal.log(progress.step, metrics, timing)
         self.watch(progress.step, metrics | timing)
@@ -156,11 +157,11 @@ class Loop:
 
     def _scores(self) -> Scores:
         state, progress = self.state, self.state.progress
-        state.model.eval()
+        state.learner.eval()
         try:
-            scores = self.evaluate(state.model)
+            scores = self.evaluate(state.learner.model)
         finally:
-            state.model.train()
+            state.learner.train()
         score = scores.get("accuracy")
         if score is not None and (progress.best is None or score > progress.best):
             progress.best, progress.best_step = score, progress.step
@@ -187,7 +188,8 @@ class Loop:
         if set(range(step - MOST_BAD_IN_A_ROW + 1, step + 1)) <= set(bad):
             raise DivergedError(
                 f"the loss was not finite {MOST_BAD_IN_A_ROW} times in a row, up to step {step}; the batches are in "
-                f"{self.bad_folder}. Lower the learning rate, lengthen the warm-up, or clip gradients."
+                f"{self.bad_folder}. Lower the learning rate, lengthen the warm-up, or clip gradients.",
+                step=step,
             )
         self.watch(step, {"bad_step": float(step)})
         broken = not self.state.finite()
@@ -205,10 +207,9 @@ class Loop:
 
     def _keep_batch(self, batch: Batch, step: int) -> None:
         self.bad_folder.mkdir(exist_ok=True)
-        tensors = {"images": batch.images, "targets": batch.targets, "indices": batch.indices}
         path = self.bad_folder / f"step-{step:09}.safetensors"
         with suppress(WriteError), atomic_write(path) as file:  # a full disk must not hide the loss
-            write_container(file, from_tensors(tensors, "the batch"), {}, digest=False)
+            write_container(file, from_tensors(batch.tensors(), "the batch"), {}, digest=False)
 
 
 class _Clock:

@@ -10,7 +10,7 @@ from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.model.contract import Model
+from vitrail.train.learner import MODEL, Learner
 from vitrail.train.muon import Muon
 
 OptimizerName = Literal["adam", "sgd", "muon"]
@@ -68,49 +68,62 @@ class OptimizerConfig:
             raise ConfigError(f"layer_decay is {self.layer_decay}, but must be above 0 and at most 1.")
 
 
-def freeze(model: nn.Module, patterns: tuple[str, ...]) -> None:
-    """Stop the gradients of the parameters that the patterns name; a pattern that names none is refused."""
-    names = [name for name, _ in model.named_parameters()]
+def freeze(module: nn.Module, patterns: tuple[str, ...]) -> None:
+    """Stop the gradients of the parameters that the patterns name; a pattern that names none is refused.
+
+    In a learner, the model's parameters have the names that they have in the model.
+    """
+    named = {name.removeprefix(MODEL): parameter for name, parameter in module.named_parameters()}
+    names = list(named)
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ConfigError(
                 f"no parameter is called {pattern!r}, so it cannot be frozen; names are such as "
                 f"{', '.join(names[:2])} and {names[-1]}.{did_you_mean(pattern, names)}"
             )
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(not any(fnmatchcase(name, pattern) for pattern in patterns))
-    if not any(parameter.requires_grad for parameter in model.parameters()):
+    for name, parameter in named.items():
+        if is_frozen(name, patterns):
+            parameter.requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in named.values()):
         raise ConfigError(f"{', '.join(patterns)} freeze every parameter; leave something to learn.")
 
 
-def make_optimizer(model: Model, config: OptimizerConfig, peak: float) -> Optimizer:
+def is_frozen(name: str, patterns: tuple[str, ...]) -> bool:
+    """Tell whether a parameter is among those that patterns name."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def make_optimizer(learner: Learner, config: OptimizerConfig, peak: float) -> Optimizer:
     """Group the parameters by decay and layer, and hand them to torch's fused optimiser; `peak` is the highest rate."""
-    device = next(model.parameters()).device.type
-    fused = device in ("cpu", "cuda") and not any(hasattr(weight, "device_mesh") for weight in model.parameters())
-    groups = parameter_groups(model, config)
+    device = next(learner.parameters()).device.type
+    fused = device in ("cpu", "cuda") and not any(hasattr(weight, "device_mesh") for weight in learner.parameters())
+    groups = parameter_groups(learner, config)
     for group in groups:
         group["lr"] = peak * group["rate_factor"]
         # AdamW multiplies decay by the rate: dividing by the peak leaves the schedule alone.
         group["weight_decay"] /= peak if config.decay_by == "schedule" else 1.0
     if config.name == "muon":
         if not fused and device in ("cpu", "cuda"):
-            raise ConfigError("Muon needs whole matrices, which shards are not; take adam, or leave --shard out.")
+            raise ConfigError(
+                "Muon needs whole matrices, which shards are not; choose adam, or leave execution.shard off."
+            )
         return Muon(groups, betas=(config.beta1, config.beta2), eps=config.eps, fused=fused)
     if config.name == "adam":
         return torch.optim.AdamW(groups, betas=(config.beta1, config.beta2), eps=config.eps, fused=fused)
     return DecoupledSGD(groups, momentum=config.beta1, fused=fused)
 
 
-def parameter_groups(model: Model, config: OptimizerConfig) -> list[dict[str, Any]]:
+def parameter_groups(learner: Learner, config: OptimizerConfig) -> list[dict[str, Any]]:
     """Put every parameter that learns into the group of its decay and rate."""
-    last, matrices = len(model.layers()) - 1, model.matrices() if config.name == "muon" else {}
+    last = len(learner.model.layers()) - 1
+    matrices = learner.matrices() if config.name == "muon" else {}
     groups: dict[tuple[float, float, int], dict[str, Any]] = {}
-    for name, parameter in model.named_parameters():
+    for name, parameter in learner.named_parameters():
         if not parameter.requires_grad:
             continue
         decay = config.weight_decay if config.decay_on == "all" or is_kernel(name, parameter) else 0.0
         stacked = matrices.get(name, 0)
-        factor = config.layer_decay ** (last - model.depth_of(name)) * (config.muon_rate if stacked else 1.0)
+        factor = config.layer_decay ** (last - learner.depth_of(name)) * (config.muon_rate if stacked else 1.0)
         settings = {"weight_decay": decay, "rate_factor": factor}
         if config.name == "muon":
             settings |= {"stacked": stacked, "momentum": MUON_MOMENTUM}
@@ -130,9 +143,9 @@ def set_rate(optimizer: Optimizer, rate: float) -> None:
         group["lr"] = rate * group["rate_factor"]
 
 
-def clip(model: nn.Module, most: float | None) -> Tensor:
+def clip(learner: nn.Module, most: float | None) -> Tensor:
     """Scale gradients down to a global norm, and return the norm that they had."""
-    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    gradients = [weight.grad for weight in learner.parameters() if weight.grad is not None]
     norm = get_total_norm(gradients)
     norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
     if most is not None:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.optim import Optimizer
 
 from vitrail.base.errors import CheckpointError
 from vitrail.train.averaging import Average
+from vitrail.train.learner import Learner
 
 
 @dataclass(kw_only=True)
@@ -45,15 +46,15 @@ class Progress:
 class TrainState:
     """What learns, and how far it is."""
 
-    model: nn.Module
+    learner: Learner
     optimizer: Optimizer
     average: Average | None = None
     progress: Progress = field(default_factory=Progress)
 
     def tensors(self) -> dict[str, Tensor]:
         """Gather every tensor whole; a collective where parameters are sharded."""
-        named = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        for name, parameter in self.model.named_parameters():
+        named = {f"learner.{name}": tensor for name, tensor in self.learner.state_dict().items()}
+        for name, parameter in self.learner.named_parameters():
             for slot, value in self.optimizer.state.get(parameter, {}).items():
                 if isinstance(value, Tensor):
                     named[f"optimizer.{name}:{slot}"] = value
@@ -64,14 +65,14 @@ class TrainState:
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
         """Take over a stored state, or say everything in which it differs."""
-        own = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        own = {f"learner.{name}": tensor for name, tensor in self.learner.state_dict().items()}
         if self.average is not None:
             own |= {f"average.{name}": tensor for name, tensor in self.average.shadow.items()}
         _check_fits(own, tensors)
         for name, tensor in own.items():
             put(tensor, tensors[name])
         self.optimizer.state.clear()
-        for name, parameter in self.model.named_parameters():
+        for name, parameter in self.learner.named_parameters():
             prefix = f"optimizer.{name}:"
             slots = {key.removeprefix(prefix): tensors[key] for key in tensors if key.startswith(prefix)}
             if slots:
@@ -88,7 +89,7 @@ class TrainState:
 
     def finite(self) -> bool:
         """Tell whether every weight is a number."""
-        return all(bool(whole(weight).isfinite().all()) for weight in self.model.parameters())
+        return all(bool(whole(weight).isfinite().all()) for weight in self.learner.parameters())
 
 
 def _check_fits(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:

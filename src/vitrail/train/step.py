@@ -1,9 +1,8 @@
 """One update: micro-batches forward and backward, one norm, one step of the optimiser."""
 
 import math
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -15,7 +14,6 @@ from vitrail.base.ranks import Ranks
 from vitrail.base.seeds import key
 from vitrail.data.loader import Batch
 from vitrail.train.cores import CORES, on_two_cores
-from vitrail.train.objective import Objective
 from vitrail.train.optimizers import clip, set_rate
 from vitrail.train.state import TrainState
 
@@ -27,7 +25,7 @@ SCALE_GROWTH_STEPS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class StepConfig:
-    """What a step does besides its objective."""
+    """What a step does besides what its learner does."""
 
     micro_batch: int
     """Images of one rank that go through the model at once; their gradients add up to the batch's."""
@@ -36,7 +34,7 @@ class StepConfig:
     clip_norm: float | None = None
     seed: int = 0
     two_cores: bool = False
-    """Whether two cores take half of the images each; for a model that draws no random numbers."""
+    """Whether two cores take half of the images each; for a learner that draws no random numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,36 +52,35 @@ class Taken:
 
 
 def take_step(
-    state: TrainState, parallel: nn.Module, objective: Objective, batch: Batch, rate: float, *, config: StepConfig,
-    ranks: Ranks,
-) -> Taken:  # fmt: skip
-    """Move the weights once; a loss or gradient that is not finite leaves them where they are.
+    state: TrainState, parallel: nn.Module, batch: Batch, rate: float, *, steps: int, config: StepConfig, ranks: Ranks
+) -> Taken:
+    """Move the weights once, out of `steps` times; a loss or gradient that is not finite leaves them where they are.
 
     Dropout and the like depend on the run's seed, the step, the rank and the micro-batch alone.
     """
     progress, device = state.progress, ranks.device.type
     scale = progress.loss_scale if config.precision == "float16" else 1.0
     state.optimizer.zero_grad(set_to_none=True)
-    total = batch.images.shape[0]
+    total = len(batch)
     measured: dict[str, Tensor] = {"loss": torch.zeros((), device=ranks.device)}
-    pieces = list(split(batch, config.micro_batch))
+    pieces = batch.split(config.micro_batch)
     for number, piece in enumerate(pieces):
         torch.manual_seed(key(config.seed, "step", progress.step, ranks.rank, number))
-        part = piece.images.shape[0] / total
+        part = len(piece) / total
         if config.two_cores:
-            halves = list(split(piece, -(-piece.images.shape[0] // CORES)))
-            loss, sums = on_two_cores(state.model, objective, halves, part)
+            halves = piece.split(-(-len(piece) // CORES))
+            loss, sums = on_two_cores(state.learner, halves, part)
         else:
             with _gradients_shared(parallel, last=number == len(pieces) - 1):
                 with torch.autocast(device, getattr(torch, config.precision), enabled=config.precision != "float32"):
-                    loss, sums = objective(parallel, piece)
+                    loss, sums = parallel(piece)
                 (loss * (part * scale)).backward()
         measured["loss"] += loss.detach() * part * total
         for name, value in sums.items():
             measured[name] = measured.get(name, torch.zeros((), device=ranks.device)) + value
     if scale != 1.0:
-        torch._foreach_div_([weight.grad for weight in state.model.parameters() if weight.grad is not None], scale)
-    norm = float(clip(state.model, config.clip_norm))
+        torch._foreach_div_([weight.grad for weight in state.learner.parameters() if weight.grad is not None], scale)
+    norm = float(clip(state.learner, config.clip_norm))
     totals = ranks.sum(torch.stack([value.double() for value in measured.values()]))
     found = dict(zip(measured, totals.tolist(), strict=True))
     images = total * ranks.world
@@ -92,30 +89,15 @@ def take_step(
     if good:
         set_rate(state.optimizer, rate)
         state.optimizer.step()
+        state.learner.after_step(progress.step, steps)
         if state.average is not None:
             state.average.update(progress.step)
     overflow = _rescale(state, good) if config.precision == "float16" and math.isfinite(mean_loss) else False
     return Taken(good=good, overflow=overflow, images=images, loss=mean_loss, norm=norm, sums=found)
 
 
-def split(batch: Batch, size: int) -> Iterator[Batch]:
-    """Cut a batch into pieces of at most `size` images."""
-    for start in range(0, batch.images.shape[0], size):
-        part = slice(start, start + size)
-        yield replace(
-            batch,
-            images=batch.images[part],
-            targets=batch.targets[part],
-            partners=batch.partners[part],
-            shares=batch.shares[part],
-            indices=batch.indices[part],
-            positions=batch.positions[part],
-        )
-
-
 def _gradients_shared(parallel: nn.Module, *, last: bool) -> AbstractContextManager[None]:
     """Let ranks add their gradients only with the last micro-batch."""
-    parallel = getattr(parallel, "_orig_mod", parallel)  # what torch.compile has wrapped
     if isinstance(parallel, FSDPModule):
         parallel.set_requires_gradient_sync(last)
     elif isinstance(parallel, DistributedDataParallel) and not last:

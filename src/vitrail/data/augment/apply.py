@@ -35,24 +35,42 @@ def augment_all(
     The pictures, of any sizes, are asked for one after the other, so that only one photo is in memory at a time. The
     channels of a pixel lie side by side.
     """
-    canvas = torch.empty((len(draws), *image_size, channels), dtype=torch.uint8)
-    images = canvas.permute(0, 3, 1, 2)
-    waiting: dict[torch.Size, dict[int, Tensor]] = {}
+    canvas = Canvas(augmentation, image_size, channels, draws)
     for place, pixels in enumerate(pictures):
-        if is_small(pixels, augmentation, image_size):
-            waiting.setdefault(pixels.shape, {})[place] = pixels
+        canvas.put(place, pixels)
+    return canvas.finished()
+
+
+class Canvas:
+    """A batch of augmented images in the making, filled image by image; several can be filled from one reading."""
+
+    def __init__(
+        self, augmentation: Augmentation, image_size: tuple[int, int], channels: int, draws: Sequence[Draws]
+    ) -> None:
+        self.augmentation, self.image_size, self.draws = augmentation, image_size, draws
+        self.canvas = torch.empty((len(draws), *image_size, channels), dtype=torch.uint8)
+        self.images = self.canvas.permute(0, 3, 1, 2)
+        self.waiting: dict[torch.Size, dict[int, Tensor]] = {}
+
+    def put(self, place: int, pixels: Tensor) -> None:
+        """Cut an image for its place; small ones wait for others of their size."""
+        if is_small(pixels, self.augmentation, self.image_size):
+            self.waiting.setdefault(pixels.shape, {})[place] = pixels
         else:
-            images[place] = cut(pixels, augmentation, image_size, draws[place])
-    for group in waiting.values():
-        for start in range(0, len(group), CHUNK):
-            some = list(group)[start : start + CHUNK]
-            small = torch.stack([group[place].permute(1, 2, 0) for place in some]).permute(0, 3, 1, 2)
-            done = cut_small(small, augmentation, image_size, [draws[place] for place in some])
-            canvas.index_copy_(0, torch.tensor(some), done.permute(0, 2, 3, 1))
-    if augmentation.recolours:
-        for place in range(len(draws)):
-            images[place] = recolour(images[place], augmentation, draws[place])
-    return images
+            self.images[place] = cut(pixels, self.augmentation, self.image_size, self.draws[place])
+
+    def finished(self) -> NewBatch:
+        """Cut what waits, change the colours, and return the batch."""
+        for group in self.waiting.values():
+            for start in range(0, len(group), CHUNK):
+                some = list(group)[start : start + CHUNK]
+                small = torch.stack([group[place].permute(1, 2, 0) for place in some]).permute(0, 3, 1, 2)
+                done = cut_small(small, self.augmentation, self.image_size, [self.draws[place] for place in some])
+                self.canvas.index_copy_(0, torch.tensor(some), done.permute(0, 2, 3, 1))
+        if self.augmentation.recolours:
+            for place in range(len(self.draws)):
+                self.images[place] = recolour(self.images[place], self.augmentation, self.draws[place])
+        return self.images
 
 
 def recolour(pixels: Pixels, augmentation: Augmentation, draws: Draws) -> Pixels:

@@ -1,0 +1,128 @@
+"""How many steps fit into the minutes that a run was given: planned at first, corrected as time really passes.
+
+The learning rate of a step follows from the number of steps that is planned when the step is made: a plan that shrinks
+lets the rate fall sooner, one that grows holds it longer. Machines that others use too change their speed by three
+times within a run, so the plan is looked at again about once a second. Every correction is a line of `pace.jsonl`: a
+resumed run repeats the corrections that are there before it makes its own, and is the same run bit by bit.
+"""
+
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from vitrail.base.errors import WriteError
+from vitrail.base.journal import read_rows
+from vitrail.base.ranks import Ranks
+
+CHECK_SECONDS = 1.0
+"""About how long it is between two looks at the clock."""
+WINDOW_SECONDS = 8.0
+"""The last seconds of training whose speed is taken for that of the rest."""
+WINDOW_SHARE = 0.1
+"""The same as a share of the time that is left: near the end there is no time to average."""
+FINISH_SECONDS = 3.0
+"""For the model file, the figures and the report, on a quiet machine."""
+TOLERANCE = 0.01
+"""Part of the steps to come by which a plan may be wrong before it is corrected."""
+MOST_SLOWDOWN = 4.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correction:
+    """A new number of steps."""
+
+    step: int
+    """The first step for which it holds."""
+    steps: int
+    """Steps of the whole run."""
+    seconds: float
+    """Time that the run had taken by then."""
+
+
+class Pacer:
+    """Keeps the number of steps of a run to the time that is left."""
+
+    def __init__(
+        self,
+        *,
+        seconds: float,
+        steps: int,
+        evaluate_every: int,
+        evaluation: float,
+        path: Path,
+        ranks: Ranks,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.seconds, self.steps = seconds, steps
+        self.evaluate_every, self.evaluation = evaluate_every, evaluation
+        self.path, self.ranks, self.clock = path, ranks, clock
+        self.usual = max(seconds, 1e-9) / max(steps, 1)
+        self.check_every = max(round(CHECK_SECONDS / self.usual), 1)
+        self.stored: deque[Correction] = deque()
+        self.spent, self.began, self.paused = 0.0, clock(), 0.0
+        self.window: deque[tuple[int, float]] = deque()
+
+    def begin(self, step: int, spent: float) -> None:
+        """Start, or resume at a step after some seconds; corrections that were stored after it will be repeated."""
+        rows = [Correction(**row) for row in read_rows(self.path)]
+        for row in rows:
+            if row.step <= step:
+                self.steps, spent = row.steps, max(spent, row.seconds)
+        self.stored = deque(row for row in rows if row.step > step)
+        self.spent, self.began, self.paused = spent, self.clock(), 0.0
+        self.window.clear()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the run so far, those before a resume included."""
+        return self.spent + self.clock() - self.began
+
+    def check(self, step: int) -> None:
+        """Before a step: repeat a stored correction, or look at the clock."""
+        if self.stored:
+            while self.stored and self.stored[0].step <= step:
+                self.steps = self.stored.popleft().steps
+            return
+        if step % self.check_every:
+            return
+        now = self.clock() - self.paused
+        self.window.append((step, now))
+        window = min(WINDOW_SECONDS, WINDOW_SHARE * max(self.seconds - self.elapsed, 0.0))
+        while now - self.window[0][1] > window and len(self.window) > 2:
+            self.window.popleft()
+        if len(self.window) < 2:
+            return
+        steps = self.ranks.agree(self._fitting(step))
+        if abs(steps - self.steps) > max(TOLERANCE * (self.steps - step), 1):
+            self._correct(step, steps)
+
+    def pause(self, seconds: float, *, evaluated: bool) -> None:
+        """Take note of time that was not training, and of what an evaluation takes."""
+        self.paused += seconds
+        if evaluated:
+            self.evaluation = seconds
+
+    def _fitting(self, step: int) -> int:
+        """Return how many steps the whole run can have, at the speed of the last seconds; one more at the least."""
+        (first, before), (last, now) = self.window[0], self.window[-1]
+        each = (now - before) / (last - first)
+        slowdown = min(max(each / self.usual, 1.0), MOST_SLOWDOWN)
+        left = self.seconds - self.elapsed - FINISH_SECONDS * slowdown - self.evaluation
+        return step + max(int(left / (each + self.evaluation / self.evaluate_every)), 1)
+
+    def _correct(self, step: int, steps: int) -> None:
+        self.steps = steps
+        if not self.ranks.first:
+            return
+        line = json.dumps(asdict(Correction(step=step, steps=steps, seconds=self.elapsed)))
+        try:
+            with self.path.open("a") as file:  # before the step that follows from it: a kill must not lose it
+                file.write(line + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise WriteError(f"{self.path} could not be written: {error.strerror or error}.") from error
