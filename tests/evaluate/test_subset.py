@@ -69,7 +69,7 @@ def test_one_class_alone_is_refused_because_every_answer_would_be_right() -> Non
 
 
 def test_a_model_without_names_is_refused_but_takes_numbers_as_places() -> None:
-    with pytest.raises(InputError, match=r"no class names to compare with those of pets .*--labels FILE"):
+    with pytest.raises(InputError, match=r"no class names to compare with those of pets .*`labels`"):
         choose(data_of(("cat", "dog"), [0, 1]), None, 5)
     choice = choose(data_of(("0", "1", "2"), [0, 2]), None, 5)
     assert choice.outputs.tolist() == [0, 1, 2]
@@ -126,7 +126,7 @@ def test_classes_that_a_map_makes_the_same_are_scored_as_one(everything: bool) -
 def test_the_advice_about_two_spellings_of_one_class_can_be_followed() -> None:
     logits = np.array([[0, 9, 1, 0, 0], [0, 9, 1, 0, 0], [0, 1, 9, 0, 0], [0, 1, 9, 0, 0]])
     given = data_of(("Dog", "dog", "emu"), [0, 1, 2, 1])
-    with pytest.raises(InputError, match="say with --class-map that they are the same"):
+    with pytest.raises(InputError, match="say with `class_map` that they are the same"):
         choose(given, MODEL, 5)
     choice = choose(given, MODEL, 5, class_map={"dog": ["dog"], "Dog": ["dog"], "emu": ["emu"]})
     answers = answers_of(_scores(logits, choice), choice.targets(given.targets))

@@ -137,7 +137,7 @@ class Classifier:
         pixels, notes = model.info.preprocessing, list(model.info.notes)
         fresh = []
         if named is None:
-            fresh.append("the model carries no class names, so classes are numbers; give names with labels (--labels).")
+            fresh.append("the model carries no class names, so classes are numbers; give names with `labels`.")
         if pixels is None:
             pixels = preset("google", image_size=config.image_size, channels=config.channels)
             fresh.append(

@@ -28,7 +28,7 @@ from vitrail.runs.data import names_digest
 from vitrail.runs.mistakes import evaluation_story, shown_mistakes
 
 HELD_OUT = ("test", "val")
-HELD = "the images that its run held out were taken; --split train takes the others."
+HELD = "the images that its run held out were taken; `split` train takes the others."
 VAL_FRACTION = 0.1
 FIGURES = {
     "accuracy": "accuracy",
