@@ -20,12 +20,12 @@ from vitrail.base.shapes import NewPixels, PixelBatch
 from vitrail.checkpoint.files import ZERO_HEAD, load
 from vitrail.checkpoint.store import check_labels
 from vitrail.data.labels import read_labels
+from vitrail.data.pictures import Picture, name_of, pixels_of
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.data.transforms import normalise, preprocess
 from vitrail.model.build import as_size
 from vitrail.model.contract import Model
 from vitrail.model.patches import Size, size_text
-from vitrail.predict.inputs import Picture, name_of, pixels_of
 from vitrail.predict.reading import Prepare, Prepared, in_order, read_batch
 
 Answer = tuple[tuple[int, float], ...] | ImageError
