@@ -36,6 +36,7 @@ from vitrail.evaluate.subset import Choice, choose
 from vitrail.report.evaluation_page import write_evaluation
 from vitrail.runs.config import Device
 from vitrail.runs.evaluation import evaluation_page, open_evaluation_data, told_images
+from vitrail.runtime.engine import TorchEngine
 
 MOST_LISTED = 10
 GUESSED = "the file does not say how images become input; they are resized to the model's size and go from -1 to 1."
@@ -173,10 +174,9 @@ def _evaluate(task: _Task, config: EvaluationConfig, ranks: Ranks) -> Evaluation
     keep_freed_memory()
     model = assemble(task.contents, device=ranks.device).float()
     return evaluate(
-        model,
+        TorchEngine(model, task.preprocessing),
         task.dataset,
         task.choice,
-        task.preprocessing,
         config,
         ranks=ranks,
         real=task.real,

@@ -38,6 +38,7 @@ from vitrail.evaluate.probe import C, probe
 from vitrail.evaluate.ridge import L2, ridge
 from vitrail.report.shots import ShotsLine, check_picture, write_shots
 from vitrail.runs.config import Device
+from vitrail.runtime.engine import torch_engine
 
 MethodName = Literal["ridge", "neighbours", "probe"]
 
@@ -171,9 +172,12 @@ def _extractor(arguments: Arguments, ranks: Ranks) -> Extractor:
         if ranks.first:
             say(sentence)
 
+    engine, guessed = torch_engine(model)
+    for sentence in guessed:
+        note(sentence)
     return Extractor(
-        model=model,
-        preprocessing=feature_preprocessing(model, arguments.preprocessing),
+        engine=engine,
+        preprocessing=feature_preprocessing(engine.preprocessing, arguments.preprocessing),
         ranks=ranks,
         batch=arguments.batch,
         workers=arguments.workers,

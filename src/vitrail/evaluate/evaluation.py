@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.progress import Progress, silent
@@ -13,7 +12,6 @@ from vitrail.data.budget import Budget, Skipped
 from vitrail.data.classes import few
 from vitrail.data.dataset import Dataset
 from vitrail.data.loader import evaluation_batches
-from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import evaluation_shard
 from vitrail.evaluate.bootstrap import FEWEST
 from vitrail.evaluate.classify import Answers, answer
@@ -21,6 +19,7 @@ from vitrail.evaluate.finite import refuse_bad_numbers
 from vitrail.evaluate.metrics import TOP, Metrics, measure, summary
 from vitrail.evaluate.real import Real, RealLists, image_numbers, measure_real
 from vitrail.evaluate.subset import Choice, Scored
+from vitrail.runtime.engine import Engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,17 +74,16 @@ class Evaluation:
 
 
 def evaluate(
-    model: nn.Module,
+    engine: Engine,
     dataset: Dataset,
     choice: Choice,
-    preprocessing: Preprocessing,
     config: EvaluationConfig,
     *,
     ranks: Ranks | None = None,
     real: RealLists | None = None,
     progress: Progress = silent,
 ) -> Evaluation:
-    """Ask a model about all images of a data set whose class is scored, and measure its answers.
+    """Ask a network about all images of a data set whose class is scored, and measure its answers.
 
     With `real`, images without a class are asked about too. Every rank takes part, and each returns the same.
     """
@@ -95,7 +93,7 @@ def evaluate(
     left = Budget.parse(config.skip_broken).left(len(asked), dataset.skipped)
     batches = evaluation_batches(
         asked,
-        preprocessing,
+        engine.preprocessing,
         batch=config.batch,
         rank=ranks.rank,
         world=ranks.world,
@@ -106,7 +104,7 @@ def evaluate(
     told: Progress = progress if ranks.first else silent
     batches = told(batches, total=-(-len(shard) // config.batch), title="evaluating")
     top = min(TOP, len(choice.labels))
-    answers = answer(Scored(model, choice).eval(), batches, asked.targets, preprocessing, ranks, top=top)
+    answers = answer(Scored(engine, choice), batches, asked.targets, ranks, top=top)
     skipped = tuple(_reason(asked, int(index)) for index in np.flatnonzero(~answers.answered))
     if skipped:  # ranks have kept count of their own
         (left or Budget()).spend(skipped, len(asked), where=dataset.where)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -24,12 +24,14 @@ from vitrail.data.loader import Batch, evaluation_batches, training_batches
 from vitrail.data.subsets import class_weights
 from vitrail.evaluate.classify import Answers, answer
 from vitrail.model.build import build
+from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
 from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.skipped import noted
 from vitrail.runs.start import starting_model
+from vitrail.runtime.engine import TorchEngine
 from vitrail.train.averaging import Average
 from vitrail.train.cores import CORES
 from vitrail.train.keeper import Keeper
@@ -203,7 +205,8 @@ class Run:
             forwards = -(-len(held) // (self.ranks.world * batch))
             size = (1, self.config.model.channels, *self.config.preprocessing.image_size)
             batches = in_company(batches, model, forwards, torch.zeros(size, device=self.ranks.device))
-        return answer(model, batches, held.targets, self.config.preprocessing, self.ranks)
+        engine = TorchEngine(cast("Model", model), self.config.preprocessing)
+        return answer(engine.logits, batches, held.targets, self.ranks)
 
     def scores(self, model: nn.Module, *, stop: StopSignal | None = None) -> dict[str, float]:
         """Score the model on the held-out images, if there are any; one rank alone may be asked to stop meanwhile."""
