@@ -21,7 +21,6 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from vitrail.base.errors import ConfigError, InputError
-from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, parse_size, print_json
 from vitrail.cli.survey_tables import show
@@ -37,6 +36,7 @@ from vitrail.data.survey.leaks import Findings, find, left_out
 from vitrail.data.survey.scan import Survey, survey
 from vitrail.data.survey.sheet import class_sheet, pair_sheet, save_sheet
 from vitrail.data.survey.summary import summarise
+from vitrail.verbs.output import output_path
 
 AUGMENTATIONS = {
     "paper": Augmentation(),

@@ -61,9 +61,15 @@ def _dispatch(words: list[str]) -> int:
     if verb not in VERBS:
         raise VitrailError(f"there is no command {verb!r}; `vitrail --help` lists them.{did_you_mean(verb, VERBS)}")
     module = import_module(f"vitrail.cli.{verb}")
+    from vitrail.cli.flags import as_flags
     from vitrail.cli.usage import parse
 
-    code = module.run(parse(verb, module, rest))
+    parsed = parse(verb, module, rest)
+    try:
+        code = module.run(parsed)
+    except VitrailError as error:
+        error.args = (as_flags(str(error), module.Arguments, getattr(module, "RENAMED", {})),)
+        raise
     sys.stdout.flush()
     return code or 0
 

@@ -1,6 +1,5 @@
 """Features of any data set by one network: from the disk where they are there, computed and stored otherwise."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import torch
 
 from vitrail.base.errors import CheckpointError, ConfigError, InputError, WriteError
 from vitrail.base.memory import keep_freed_memory
+from vitrail.base.notes import Note, unheard
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.data.budget import Budget
@@ -20,10 +20,6 @@ from vitrail.evaluate.feature_files import feature_key, read_features, write_fea
 from vitrail.evaluate.features import Features, extract, shared
 from vitrail.evaluate.finite import refuse_bad_numbers
 from vitrail.runtime.engine import Engine
-
-
-def _unheard(sentence: str) -> None:
-    """Say nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,7 +37,7 @@ class Extractor:
     cache: Path | None = None
     """The folder of stored features, of which only the first rank's counts; None stores nothing."""
     progress: Progress = silent
-    note: Callable[[str], None] = _unheard
+    note: Note = unheard
     """Told what a person should know; only the first rank has something to say."""
 
     def __post_init__(self) -> None:

@@ -108,7 +108,7 @@ def choose(
     _refuse_one(dataset, len(present), names[present[0]])
     places = np.where(found >= 0, np.searchsorted(present, found), UNLABELLED)
     scored = (
-        f"scored over {len(present):,} of {num_classes:,} classes, those that {dataset.where} has; --all-classes keeps "
+        f"scored over {len(present):,} of {num_classes:,} classes, those that {dataset.where} has; `all_classes` keeps "
         "the others among the answers."
     )
     return Choice(
@@ -155,14 +155,14 @@ def _found(
     if labels is None:
         raise InputError(
             f"the model has no class names to compare with those of {dataset.where} ({few(given)}); give them with "
-            "--labels FILE, one name a line in the order of the model's outputs."
+            "`labels`, one name a line in the order of the model's outputs."
         )
     lacking = [name for name, at, count in zip(given, matched, counts, strict=True) if at is None and count]
     if lacking:
         raise InputError(
             f"{dataset.where} has {len(lacking)} classes that the model lacks: {few(lacking)}. The model has "
-            f"{num_classes}: {few(labels)}. Rename the data's, or say with --class-map FILE which of the model's they "
-            "are; --labels FILE gives the model other names."
+            f"{num_classes}: {few(labels)}. Rename the data's, or say with `class_map` which of the model's they "
+            "are; `labels` gives the model other names."
         )
     return np.array([UNLABELLED if at is None else at for at in matched], np.int64), ()
 
@@ -244,5 +244,5 @@ def _refuse_one(dataset: Dataset, count: int, name: str) -> None:
     if count == 1:
         raise InputError(
             f"{dataset.where} has one class of the model only, {name}, and among one every answer is right; "
-            "--all-classes keeps the model's other classes among the answers."
+            "`all_classes` keeps the model's other classes among the answers."
         )

@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, overload
@@ -60,6 +60,8 @@ class Classifier:
     """Threads: on a CPU each reads and computes, elsewhere they read."""
     notes: tuple[str, ...] = ()
     """What the user should know about the answers, a sentence each."""
+    info: ModelInfo = field(default_factory=ModelInfo)
+    """What goes with the weights: above all, where they come from."""
 
     @property
     def preprocessing(self) -> Preprocessing:
@@ -131,6 +133,7 @@ class Classifier:
             batch=batch or _batch(device),
             workers=workers or (torch.get_num_threads() if device.type == "cpu" else MOST_READERS),
             notes=(*info.notes, *fresh),
+            info=info,
         )
 
     @overload

@@ -121,7 +121,7 @@ class Work:
         if missing := int((~table.done).sum()):
             raise InputError(
                 f"{missing} of {job.images} images have no answer although every rank is done; all ranks must see the "
-                "folder of --out. The same command goes on."
+                "folder of `out`. The same command goes on."
             )
         labels = self.classifier.labels
         rows = (Row.of(listing.name(row), table.answer(row), labels) for row in range(job.images))
