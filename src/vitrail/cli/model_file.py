@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.files import read
 from vitrail.cli.report import flag, parse_size
-from vitrail.runs.start import model_name as model_name
+from vitrail.verbs.names import model_name as model_name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,15 @@ Below the command line, sentences name settings as Python does, in backticks: `i
 
 import re
 
-OTHERWISE = {"data": "DATA", "start": "--from", "settings": "--set", "compiled": "--compile"}
+OTHERWISE = {
+    "data": "DATA",
+    "start": "--from",
+    "settings": "--set",
+    "compiled": "--compile",
+    "resamples": "--bootstrap",
+}
 """Settings whose flags have names of their own."""
-_NAME = re.compile(r"`([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)`")
+_NAME = re.compile(r"`(?P<name>[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)(?:=(?P<value>[^`]*))?`")
 
 
 def flag_of(name: str) -> str:
@@ -21,5 +27,10 @@ def flag_of(name: str) -> str:
 
 
 def in_flags(sentence: str) -> str:
-    """Write the flags of settings in place of their names."""
-    return _NAME.sub(lambda match: flag_of(match[1]), sentence)
+    """Write the flags of settings in place of their names: `image_size` and `split=train` become flags."""
+
+    def flag(match: re.Match[str]) -> str:
+        value = match["value"]
+        return flag_of(match["name"]) + (f" {value}" if value not in (None, "True") else "")
+
+    return _NAME.sub(flag, sentence)

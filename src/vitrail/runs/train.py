@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -30,6 +30,7 @@ from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.skipped import noted
 from vitrail.runs.start import starting_model
+from vitrail.runtime.engine import TorchEngine
 from vitrail.train.averaging import Average
 from vitrail.train.cores import CORES
 from vitrail.train.keeper import Keeper
@@ -197,7 +198,8 @@ class Run:
             forwards = -(-len(held) // (self.ranks.world * batch))
             size = (1, self.config.model.channels, *self.config.preprocessing.image_size)
             batches = in_company(batches, model, forwards, torch.zeros(size, device=self.ranks.device))
-        return answer(model, batches, held.targets, self.config.preprocessing, self.ranks)
+        engine = TorchEngine(cast("Model", model), self.config.preprocessing)
+        return answer(engine.logits, batches, held.targets, self.ranks)
 
     def scores(self, model: nn.Module, *, stop: StopSignal | None = None) -> dict[str, float]:
         """Score the model on the held-out images, if there are any; one rank alone may be asked to stop meanwhile."""
