@@ -1,4 +1,4 @@
-"""Going on is the same run to the last bit with SGD, whose momentum is kept, and with Muon on two cores."""
+"""Going on is the same run to the last bit with SGD, whose momentum is kept, and with Muon in shares."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +9,7 @@ import torch
 from tests.train.making import StopAfter, assert_same, made_config, made_loop, made_run, plain, weights
 from vitrail.base.journal import read_rows
 from vitrail.runs.config import RunConfig
+from vitrail.runs.train import Run
 from vitrail.train.loop import Loop, StoppedError
 from vitrail.train.optimizers import OptimizerConfig, OptimizerName
 
@@ -63,14 +64,12 @@ def test_without_its_momentum_sgd_would_be_another_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stops", [(1,), (3, 4)])
-def test_muon_on_two_cores_goes_on_with_its_momentum(
+def test_muon_in_shares_goes_on_with_its_momentum(
     stops: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vitrail.runs.train.CORES", torch.get_num_threads())  # as on a machine with two
-    config = plain(_config("muon"))
-    run = made_run(tmp_path / "run", config)
-    assert run.two_cores
-    assert made_loop(run).step.two_cores
+    monkeypatch.setattr(Run, "threads", 2)
+    config = plain(_config("muon", batch=16))
+    assert made_loop(made_run(tmp_path / "run", config)).step.shares == 2
     found = _assert_same_run(tmp_path / "one", tmp_path / "other", config, stops)
     kernels = {name.removesuffix(":momentum") for name in found if name.endswith(":momentum")}
     assert kernels == {

@@ -32,7 +32,6 @@ from vitrail.runs.skipped import noted
 from vitrail.runs.start import starting_model
 from vitrail.runtime.engine import TorchEngine
 from vitrail.train.averaging import Average
-from vitrail.train.cores import CORES
 from vitrail.train.keeper import Keeper
 from vitrail.train.learner import Learner, Task, make_learner
 from vitrail.train.loop import Loop, LoopConfig, StoppedError, Watch
@@ -103,7 +102,7 @@ class Run:
                 precision=config.precision,
                 clip_norm=config.optimizer.clip_norm,
                 seed=config.seed,
-                two_cores=learner.divisible and self.two_cores,
+                shares=self.threads if learner.divisible else 1,
             ),
             batches=self.batches,
             evaluate=partial(self.scores, stop=stop),
@@ -121,12 +120,12 @@ class Run:
         return self.config.execution.shard and self.ranks.world > 1
 
     @property
-    def two_cores(self) -> bool:
-        """Whether two cores compute half of a batch each: on a CPU with two threads."""
+    def threads(self) -> int:
+        """Threads that may take shares of a batch: those of one rank on a CPU, in a plain step."""
         config = self.config
-        plain = not (config.execution.compiled or config.execution.recompute)
-        alone = self.ranks.world == 1 and self.ranks.device.type == "cpu" and torch.get_num_threads() == CORES
-        return plain and alone and config.precision == "float32"
+        plain = not (config.execution.compiled or config.execution.recompute) and config.precision == "float32"
+        alone = self.ranks.world == 1 and self.ranks.device.type == "cpu"
+        return torch.get_num_threads() if plain and alone else 1
 
     def learner(self, model: Model) -> Learner:
         """Put what is to be minimised around a model."""

@@ -13,8 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 from vitrail.base.ranks import Ranks
 from vitrail.base.seeds import key
 from vitrail.data.loader import Batch
-from vitrail.train.cores import CORES, on_two_cores
 from vitrail.train.optimizers import clip, set_rate
+from vitrail.train.shares import in_shares, shares
 from vitrail.train.state import TrainState
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -33,8 +33,8 @@ class StepConfig:
     """Type of the activations; weights stay float32."""
     clip_norm: float | None = None
     seed: int = 0
-    two_cores: bool = False
-    """Whether two cores take half of the images each; for a learner that draws no random numbers."""
+    shares: int = 1
+    """Threads that each take a share of the images where those are enough; for a learner that draws nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +67,8 @@ def take_step(
     for number, piece in enumerate(pieces):
         torch.manual_seed(key(config.seed, "step", progress.step, ranks.rank, number))
         part = len(piece) / total
-        if config.two_cores:
-            halves = piece.split(-(-len(piece) // CORES))
-            loss, sums = on_two_cores(state.learner, halves, part)
+        if (count := shares(config.shares, len(piece))) > 1:
+            loss, sums = in_shares(state.learner, piece.divide(count), part)
         else:
             with _gradients_shared(parallel, last=number == len(pieces) - 1):
                 with torch.autocast(device, getattr(torch, config.precision), enabled=config.precision != "float32"):
