@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from vitrail.base.printable import counted as counted
 from vitrail.base.printable import printable
 from vitrail.cli.flags import ImageSize as ImageSize
 from vitrail.cli.flags import Positional as Positional
@@ -83,14 +84,6 @@ def value_text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.9g}"
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def counted(number: int | float, unit: str = "") -> str:
-    """Write 86567656 as 86.57 M."""
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.2f} {letter}{unit}"
-    return f"{number:.0f} {unit}".rstrip()
 
 
 def in_bytes(number: float) -> str:

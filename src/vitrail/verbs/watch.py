@@ -1,34 +1,36 @@
-"""What a person sees of a run: its settings before, a bar or lines during, the figures and the next command after."""
+"""What the user sees of a run on stderr: its settings before, a bar on a terminal or lines elsewhere during."""
 
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from vitrail.base.printable import printable
-from vitrail.cli.names import in_flags
-from vitrail.cli.report import counted, print_json, print_table
-from vitrail.cli.say import line, say
+from vitrail.base.printable import counted, printable
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
 from vitrail.runs.config import RunConfig
-from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
 
-Trained = tuple[dict[str, Any], RunFolder]
-"""The figures of a run, and where it lies."""
+Words = Callable[[str], str]
+"""Puts a sentence into the words of the caller: the command line writes flags in place of settings."""
 QUIET_SECONDS = 5.0
 """Without a terminal, at least so long between two lines."""
+
+
+def line(text: str) -> None:
+    """Write a line to stderr; work goes on without words when nobody reads them any more."""
+    with suppress(OSError, ValueError, AttributeError):  # a pipe that is closed, a stream that is closed, none at all
+        print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
 class Watcher:
     """Shows the measurements of a run as they come: a bar on a terminal, plain lines elsewhere; all on stderr."""
 
-    def __init__(self, config: RunConfig, *, quiet: bool) -> None:
-        self.steps, self.quiet = config.steps, quiet
+    def __init__(self, config: RunConfig, *, quiet: bool, words: Words = str) -> None:
+        self.steps, self.quiet, self.words = config.steps, quiet, words
         self.values: dict[str, float] = {}
         self.printed = self.began = time.monotonic()
         self.first = 0
@@ -60,10 +62,10 @@ class Watcher:
         """Say something besides."""
         if self.quiet:
             return
+        text = f"vitrail: {printable(self.words(sentence))}"
         if self.bar is None:
-            say(sentence)
+            line(text)
         else:
-            text = f"vitrail: {printable(in_flags(sentence))}"
             self.bar.console.print(text, markup=False, highlight=False)
 
     def __call__(self, step: int, values: dict[str, float]) -> None:
@@ -95,14 +97,14 @@ def describe(values: dict[str, float]) -> str:
 
 
 @contextmanager
-def watched(config: RunConfig, words: str, *, quiet: bool) -> Iterator[Watcher]:
+def watched(config: RunConfig, title: str, *, quiet: bool, words: Words = str) -> Iterator[Watcher]:
     """Show one run of a series, which a few words describe."""
-    with Watcher(config, quiet=quiet) as watcher:
-        watcher.note(words)
+    with Watcher(config, quiet=quiet, words=words) as watcher:
+        watcher.note(title)
         yield watcher
 
 
-def print_choices(run: Run) -> None:
+def print_choices(run: Run, words: Words = str) -> None:
     """Print, before it starts, what the run is."""
     config, data, folder = run.config, run.data, run.folder
     need, model = cost(config.model), config.model
@@ -123,7 +125,7 @@ def print_choices(run: Run) -> None:
     if config.patience is not None and data.held is not None and data.held.split == "test":
         notes.append("the best weights are chosen on the test images, so their accuracy will be a little too high.")
     for note in notes:
-        say(note)
+        line(f"vitrail: {printable(words(note))}")
 
 
 def regularisation(config: RunConfig) -> str:
@@ -135,32 +137,3 @@ def regularisation(config: RunConfig) -> str:
     parts += [config.objective.summary] if config.objective.summary else []
     parts += [f"averaging {config.averaging:g}"] if config.averaging else []
     return ", ".join(parts)
-
-
-def as_json(done: Trained) -> None:
-    """Write the figures of a run to stdout."""
-    result, folder = done
-    print_json({"run": str(folder.path)} | result)
-
-
-def print_result(done: Trained) -> None:
-    """Say how good the model is, where everything lies, and what to type next."""
-    result, folder = done
-    print_table("Trained", ("", "value", "note"), result_rows(result, folder))
-    print(f"\nNext: vitrail predict {folder.model} IMAGE")
-
-
-def result_rows(result: dict[str, Any], folder: RunFolder) -> list[tuple[str, str, str]]:
-    """Tell the figures of a run, and where everything lies."""
-    spent = result["cost"]
-    rows = []
-    if "accuracy" in result:
-        rows.append(("accuracy", f"{result['accuracy']:.2%}", f"{result['images']} images of {result['split']}"))
-    if "images_per_second" in spent:
-        rows.append(("speed", f"{spent['images_per_second']:.0f} images/s", f"{spent['share_of_peak']:.0%} of peak"))
-        rows.append(("time", f"{spent['seconds']:.0f} s", f"{result['epochs']:.1f} epochs"))
-    rows.append(("model", str(folder.model), f"{result['weights']} weights"))
-    rows.append(("report", str(folder.report), "open it in a browser"))
-    if result.get("skipped"):
-        rows.append(("skipped", f"{len(result['skipped'])} broken images", f"listed in {folder.path}/skipped.jsonl"))
-    return rows
