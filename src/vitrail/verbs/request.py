@@ -175,7 +175,6 @@ def make_request(kind: type[Asked], data: str | Path | None, keywords: Mapping[s
     names = [field.name for field in fields(kind) if field.name != "data"]
     for name in keywords:
         if name not in names:
-            raise ConfigError(
-                f"there is no keyword {name!r}; settings by path go into `settings`.{did_you_mean(name, names)}"
-            )
+            near = did_you_mean(name, names)
+            raise ConfigError(f"there is no keyword {name!r}; settings by path go into `settings`.{near}")
     return kind(data=data, **keywords)

@@ -1,4 +1,4 @@
-"""Train a model: from what is asked to a run that is ready (recipe, data, model, length, or a stored run), to its end."""
+"""Train a model: settle what is asked (recipe, data, model, length, or a stored run), and bring the run to its end."""
 
 import json
 from dataclasses import dataclass, replace

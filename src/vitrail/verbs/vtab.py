@@ -58,7 +58,7 @@ class VtabRequest:
 
 
 def vtab(model: str | Path, root: str | Path, *, quiet: bool = False, **keywords: Unpack[VtabKeywords]) -> VtabResult:
-    """Fine-tune a model on the tasks of VTAB-1k that lie in a folder, by the paper's rule, beside its results (Table 9).
+    """Fine-tune a model on the tasks of VTAB-1k in a folder by the paper's rule, beside its results (Table 9).
 
         >>> result = vitrail.vtab("model.safetensors", "vtab-1k/", steps=2, batch=4, image_size=32, quiet=True)
         >>> result.means.tasks, result.means.complete
