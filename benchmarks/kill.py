@@ -22,7 +22,7 @@ from pathlib import Path
 
 import torch
 
-from vitrail.checkpoint.container import open_container
+from vitrail.base.container import open_container
 
 SETTINGS = [
     *("--steps", "40", "--batch", "16", "--checkpoint-every", "1", "--evaluate-every", "20", "--threads", "1"),

@@ -80,7 +80,8 @@ def vitrail_loop(size: dict[str, int], data: RunData, workers: int, steps: int) 
         gelu="erf",
     )
     config = RunConfig(
-        data=data.described(DataConfig(where="benchmark")),
+        data=DataConfig(where="benchmark"),
+        facts=data.facts,
         model=model,
         preprocessing=preset("google", image_size=side),
         augmentation=Augmentation(area=(0.08, 1.0), antialias=True),

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from vitrail.checkpoint.container import open_container
+from vitrail.base.container import open_container
 
 EVERYTHING = [
     *("--averaging", "0.99", "--mixup", "0.2", "--dropout", "0.1", "--micro-batch", "16", "--drop-patches", "0.25"),

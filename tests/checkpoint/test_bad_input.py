@@ -296,7 +296,7 @@ def test_what_we_noted_in_a_foreign_header_is_not_trusted(tmp_path) -> None:
     for text, note in ((json.dumps(origin), "of another model"), ("{", "cannot be read"), ("[]", "cannot be read")):
         header["__metadata__"]["vitrail.origin"] = text
         path.write_bytes(container(header, data[8 + length :]))
-        assert note in vitrail.load(path).notes[-1]
+        assert note in vitrail.load(path).info.notes[-1]
 
 
 def test_a_json_file_that_is_none_is_refused(tmp_path) -> None:

@@ -118,7 +118,7 @@ def test_their_file_comes_back_to_the_last_bit(name, to, tmp_path) -> None:
 
 def test_what_lies_beside_the_model_is_named(tmp_path) -> None:
     np.savez(tmp_path / "x.npz", **DIALECTS["G5"](arrays("vit_token")))
-    assert vitrail.load(tmp_path / "x.npz").notes == ("only opt/target/ was read; the file also holds opt/state.",)
+    assert vitrail.load(tmp_path / "x.npz").info.notes == ("only opt/target/ was read; the file also holds opt/state.",)
 
 
 def test_a_head_of_zeros_is_said_and_does_not_fail(tmp_path, caplog) -> None:
@@ -128,7 +128,7 @@ def test_a_head_of_zeros_is_said_and_does_not_fail(tmp_path, caplog) -> None:
         model = vitrail.load(tmp_path / "x.npz")
     assert "the head is all zeros" in caplog.text
     assert "the head is all zeros" in model.info.notes[0]
-    assert vitrail.load(tmp_path / "x.npz", num_classes=3).notes == (
+    assert vitrail.load(tmp_path / "x.npz", num_classes=3).info.notes == (
         "the head was reset to zero for 3 classes; the file has 10.",
     )
 
@@ -175,7 +175,7 @@ def test_fixed_positions_of_big_vision_need_no_table(tmp_path) -> None:
     back = vitrail.load(tmp_path / "x.npz", image_size=config.image_size)
     assert back.config.positions == "sincos-2d"
     close(back(images_for(config)), model(images_for(config)), 1e-6)
-    assert "224x224 was assumed" in vitrail.load(tmp_path / "x.npz").notes[0]
+    assert "224x224 was assumed" in vitrail.load(tmp_path / "x.npz").info.notes[0]
 
 
 @pytest.mark.parametrize("size", [7, 16, 24, 32])

@@ -28,8 +28,9 @@ def test_the_examples_run_in_order(tmp_path, monkeypatch, capsys, caplog) -> Non
     assert codes == [0, 0, 0, 0, 0], output.err
     assert names["model"].config.image_size == (224, 320)
     assert names["model"].config.num_classes == 10
-    notes = re.search(r'model\.notes\n# \((".*?")\)\n', GUIDE.read_text(), flags=re.DOTALL)[1].replace("\n#  ", " ")
+    shown = re.search(r'model\.info\.notes\n# \((".*?")\)\n', GUIDE.read_text(), flags=re.DOTALL)
+    notes = shown[1].replace("\n#  ", " ")
     import vitrail
 
-    told = vitrail.load("insects.safetensors", num_classes=10, image_size=(224, 320)).notes
+    told = vitrail.load("insects.safetensors", num_classes=10, image_size=(224, 320)).info.notes
     assert ", ".join(f'"{note}"' for note in told) == notes

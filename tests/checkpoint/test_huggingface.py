@@ -102,7 +102,7 @@ def test_the_image_processor_reads_our_preprocessing(tmp_path) -> None:
     written = json.loads((tmp_path / "x" / "preprocessor_config.json").read_text())
     assert written["size"] == {"height": 12, "width": 16}
     assert (written["resample"], written["image_mean"], written["image_std"]) == (3, [0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
-    assert vitrail.load(tmp_path / "x").preprocessing == pixels
+    assert vitrail.load(tmp_path / "x").info.preprocessing == pixels
     processor = transformers.ViTImageProcessorPil.from_pretrained(tmp_path / "x")
     assert (processor.size["height"], processor.size["width"]) == (12, 16)
     assert (tuple(processor.image_mean), tuple(processor.image_std)) == (pixels.mean, pixels.std)
@@ -153,7 +153,7 @@ def test_a_processor_that_does_not_normalise_leaves_pixels_from_0_to_1(tmp_path)
     vitrail.save(made(vit_config()), tmp_path / "x", to="huggingface")
     path = tmp_path / "x" / "preprocessor_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"do_normalize": False}))
-    pixels = vitrail.load(tmp_path / "x").preprocessing
+    pixels = vitrail.load(tmp_path / "x").info.preprocessing
     assert (pixels.mean, pixels.std) == ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import vitrail
-from vitrail.checkpoint.container import open_container
+from vitrail.base.container import open_container
 
 FOLDER = Path(__file__).parent.parent / "golden/first_half"
 

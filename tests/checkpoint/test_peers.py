@@ -60,10 +60,10 @@ def test_a_hybrid_gets_timms_numerics(tmp_path) -> None:
 
 def test_preprocessing_is_the_librarys(tmp_path) -> None:
     path, settings, _, _ = stored("timm_token", tmp_path)
-    pixels = vitrail.load(path, **settings).preprocessing
+    pixels = vitrail.load(path, **settings).info.preprocessing
     assert (pixels.geometry, pixels.crop_fraction, pixels.interpolation) == ("crop", 0.9, "bicubic")
     path, settings, _, _ = stored("torchvision_token", tmp_path)
-    pixels = vitrail.load(path, **settings).preprocessing
+    pixels = vitrail.load(path, **settings).info.preprocessing
     assert (pixels.geometry, pixels.interpolation, pixels.mean) == ("crop", "bilinear", (0.485, 0.456, 0.406))
 
 
@@ -151,7 +151,7 @@ def test_a_folder_for_timm_carries_heads_labels_and_pixels(tmp_path) -> None:
     back = vitrail.load(tmp_path / "x")
     same_weights(back, model)
     assert (back.config.num_heads, back.config.gelu) == (4, "tanh")
-    assert (back.labels, back.preprocessing) == (tuple("abcdefg"), pixels)
+    assert (back.info.labels, back.info.preprocessing) == (tuple("abcdefg"), pixels)
 
 
 @pytest.mark.parametrize("config", [hybrid(**TIMM_BACKBONE), vit_config(norm_eps=1e-12)])
@@ -174,5 +174,5 @@ def test_what_was_assumed_of_the_heads_is_said(tmp_path) -> None:
     model = made(vit_config(dim=128, num_heads=2, image_size=(16, 16), gelu="erf"))
     path = vitrail.save(model, tmp_path / "x.safetensors", to="timm")
     save_file(load_file(path), path)
-    assert "2 of 64 dimensions each were assumed" in vitrail.load(path).notes[0]
-    assert vitrail.load(path, num_heads=2).notes == ()
+    assert "2 of 64 dimensions each were assumed" in vitrail.load(path).info.notes[0]
+    assert vitrail.load(path, num_heads=2).info.notes == ()

@@ -146,8 +146,8 @@ def test_labels_and_preprocessing_travel_with_formats_that_hold_them(tmp_path) -
         path.parent.mkdir()
         vitrail.save(model, path, to=to, labels=labels, preprocessing=pixels)
         back = vitrail.load(path)
-        assert back.labels == tuple(labels)
-        assert back.preprocessing == pixels
+        assert back.info.labels == tuple(labels)
+        assert back.info.preprocessing == pixels
 
 
 def test_an_npz_says_what_it_leaves_behind(tmp_path, caplog) -> None:

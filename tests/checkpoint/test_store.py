@@ -12,7 +12,7 @@ import vitrail
 from tests.checkpoint.making import made, resnet, same_weights
 from tests.tiny import vit_config
 from vitrail import CheckpointError, ConfigError, Preprocessing
-from vitrail.checkpoint.container import open_container
+from vitrail.base.container import open_container
 from vitrail.checkpoint.contents import needed_shapes
 from vitrail.checkpoint.store import NUMERICS, describe, read_store
 
@@ -48,11 +48,11 @@ def test_one_file_carries_everything(tmp_path) -> None:
     history = {"data": "hymenoptera", "recipe": {"epochs": 3}, "metrics": {"top1": 0.93}}
     vitrail.save(model, tmp_path / "x.safetensors", labels=LABELS, preprocessing=pixels, provenance=history)
     back = vitrail.load(tmp_path / "x.safetensors")
-    assert back.labels == tuple(LABELS)
-    assert back.preprocessing == pixels
-    assert {name: back.provenance[name] for name in history} == history
-    assert back.provenance["versions"] == {"torch": torch.__version__, "vitrail": vitrail.__version__}
-    assert len(back.digest) == 64
+    assert back.info.labels == tuple(LABELS)
+    assert back.info.preprocessing == pixels
+    assert {name: back.info.provenance[name] for name in history} == history
+    assert back.info.provenance["versions"] == {"torch": torch.__version__, "vitrail": vitrail.__version__}
+    assert len(back.info.digest) == 64
     assert not back.training
 
 
@@ -60,10 +60,10 @@ def test_what_was_loaded_is_saved_again_with_its_parents_digest(path, tmp_path) 
     first = vitrail.load(path)
     vitrail.save(first, tmp_path / "y.safetensors")
     second = vitrail.load(tmp_path / "y.safetensors")
-    assert second.provenance["parent"] == first.digest
-    assert second.labels == first.labels
+    assert second.info.provenance["parent"] == first.info.digest
+    assert second.info.labels == first.info.labels
     vitrail.save(second, tmp_path / "z.safetensors")
-    assert vitrail.load(tmp_path / "z.safetensors").provenance["parent"] == second.digest
+    assert vitrail.load(tmp_path / "z.safetensors").info.provenance["parent"] == second.info.digest
 
 
 def test_a_model_can_be_saved_over_the_file_that_it_was_loaded_from(path) -> None:

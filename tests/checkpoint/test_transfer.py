@@ -38,7 +38,7 @@ def test_a_new_number_of_classes_starts_the_head_at_zero_and_says_so(stored, cap
     assert not new.head.linear.weight.any()
     assert not new.head.linear.bias.any()
     assert new.head.linear.weight.shape == (3, 32)
-    assert new.labels is None
+    assert new.info.labels is None
     assert "the head was reset to zero for 3 classes; the file has 7" in caplog.text
     same_weights(new.encoder, model.encoder)
     assert new.head.linear.weight.requires_grad
@@ -48,8 +48,8 @@ def test_the_same_number_of_classes_keeps_the_head(stored) -> None:
     path, model = stored(vit_config(), labels=list("abcdefg"))
     same = vitrail.load(path, num_classes=7)
     same_weights(same, model)
-    assert same.labels == tuple("abcdefg")
-    assert same.notes == ()
+    assert same.info.labels == tuple("abcdefg")
+    assert same.info.notes == ()
 
 
 def test_no_classes_take_the_head_away(stored) -> None:
@@ -64,7 +64,7 @@ def test_a_representation_layer_can_be_left_behind(stored) -> None:
     new = vitrail.load(path, representation_size=None, num_classes=3)
     assert new.head.representation is None
     assert new.head.linear.weight.shape == (3, 32)
-    assert new.notes[0] == "the representation layer of 12 units was taken away."
+    assert new.info.notes[0] == "the representation layer of 12 units was taken away."
 
 
 def test_a_resnet_gets_a_new_head_too(stored) -> None:
@@ -81,7 +81,7 @@ def test_a_new_image_size_resizes_positions_the_way_of_the_source(way, stored, c
         new = vitrail.load(path, image_size=(20, 24))
     wanted = resize_positions(model.embedding.positions.table, (3, 4), (5, 6), way=way)
     close(new.embedding.positions.table, wanted, 0)
-    assert new.preprocessing.image_size == (20, 24)
+    assert new.info.preprocessing.image_size == (20, 24)
     assert "positions were resized from a grid of 3x4 to 5x6" in caplog.text
     assert new(images_for(new.config)).shape == (2, 7)
     same_weights(new.encoder, model.encoder)
@@ -116,7 +116,7 @@ def test_a_new_patch_size_resizes_kernel_and_positions(stored) -> None:
     path, _ = stored(vit_config())
     new = vitrail.load(path, patch_size=2)
     assert new.config.grid == (6, 8)
-    assert new.notes == (
+    assert new.info.notes == (
         "the patch kernel was resized from 4x4 to 2x2.",
         "positions were resized from a grid of 3x4 to 6x8.",
     )

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image, ImageOps
+from PIL import ImageOps
 
 from tests.data.pictures import encoded, photo
+from tests.report.pages import headings, read, words
+from tests.report.pages import part as section
 from vitrail.cli import progress as told
 from vitrail.cli import survey_tables
 from vitrail.cli.main import main
@@ -111,7 +113,7 @@ def test_a_clean_list_elsewhere_says_how_to_open_it(folder, tmp_path, capsys) ->
 
 
 def test_the_report_names_everything(folder, capsys) -> None:
-    code, out, err = run(capsys, folder, "--clean", folder / "clean.csv", "--sheet", folder.parent / "x.png")
+    code, out, err = run(capsys, folder, "--clean", folder / "clean.csv", "--sheet", folder.parent / "x.html")
     assert (code, err) == (0, "")
     assert "\nclass  train  test\nants       5     2\nbees       5     2\n" in out
     unfolded = " ".join(out.split())
@@ -125,26 +127,28 @@ def test_the_report_names_everything(folder, capsys) -> None:
         "train: nearly the mirror image of test/bees/mirrored.png in test (1.00)",
         "Same pixels in different classes",
         "lists 7 images; 7 were left out.",
-        f"The pictures are in {folder.parent / 'x.png'}.",
+        f"The pictures are in {folder.parent / 'x.html'}.",
     ):
         assert part in unfolded
 
 
 def test_the_sheet_shows_classes_and_leaks(folder, tmp_path, capsys) -> None:
-    code, report = run_json(capsys, folder, "--sheet", tmp_path / "with.png")
-    assert (code, report["sheet"]) == (0, str(tmp_path / "with.png"))
-    with Image.open(tmp_path / "with.png") as image:
-        full = np.asarray(image)
+    code, report = run_json(capsys, folder, "--sheet", tmp_path / "with.html")
+    assert (code, report["sheet"]) == (0, str(tmp_path / "with.html"))
+    full = read((tmp_path / "with.html").read_text())
+    assert [words(node) for node in section(full, "Classes").iter("h3")] == ["ants", "bees"]
+    assert len(list(section(full, "Images that are also in a later split").iter("figure"))) == 3
     for name, flags in {
-        "strong.png": ["--augment", "strong"],
-        "none.png": ["--augment", "none"],
-        "small.png": ["--image-size", "16x24"],
-        "seed.png": ["--seed", "5"],
+        "strong.html": ["--augment", "strong"],
+        "none.html": ["--augment", "none"],
+        "small.html": ["--image-size", "16x24"],
+        "seed.html": ["--seed", "5"],
     }.items():
         assert run(capsys, folder, "--sheet", tmp_path / name, *flags)[0] == 0
-        with Image.open(tmp_path / name) as image:
-            assert image.size == (full.shape[1], full.shape[0])
-            assert (np.asarray(image) != full).any()
+        page = read((tmp_path / name).read_text())
+        assert headings(page) == headings(full)
+        before, after = (section(found, "What training makes of them") for found in (full, page))
+        assert [node.get("src") for node in before.iter("img")] != [node.get("src") for node in after.iter("img")]
 
 
 @pytest.mark.parametrize(("near", "kinds"), [("7", 3), ("0", 2), ("off", 1)])
@@ -201,7 +205,7 @@ def test_unlabelled_files_and_one_class_are_surveyed(tmp_path, capsys) -> None:
         save(tmp_path, f"one/cats/{number}.png", encoded(photo(number, 20, 20)))
     code, report = run_json(capsys, tmp_path / "flat")
     assert (code, report["images"], report["classes"]) == (0, 20, [])
-    assert run(capsys, tmp_path / "flat", "--sheet", tmp_path / "x.png")[0] == 0
+    assert run(capsys, tmp_path / "flat", "--sheet", tmp_path / "x.html")[0] == 0
     assert "no label" in run(capsys, tmp_path / "flat")[1]
     code, report = run_json(capsys, tmp_path / "one")
     assert (code, report["classes"]) == (0, ["cats"])
@@ -210,7 +214,7 @@ def test_unlabelled_files_and_one_class_are_surveyed(tmp_path, capsys) -> None:
 
 def test_one_image_is_surveyed(tmp_path, capsys) -> None:
     save(tmp_path, "cats/1.png", encoded(photo(1, 1, 1)))
-    code, report = run_json(capsys, tmp_path, "--sheet", tmp_path.parent / "x.png")
+    code, report = run_json(capsys, tmp_path, "--sheet", tmp_path.parent / "x.html")
     assert (code, report["images"], list(report["splits"])) == (0, 1, ["all"])
     assert report["notes"]
 
@@ -249,8 +253,8 @@ def test_nothing_is_written_when_nothing_is_left(tmp_path, capsys) -> None:
         (["sample", "--image-size", "big"], "the image size is 'big'"),
         (["sample", "--image-size", "9" * 5000], "the image size is"),
         (["sample", "--image-size", "99999"], "at most 4096 pixels"),
-        (["sample", "--sheet", "x.jpg"], "ends in .png"),
-        (["sample", "--sheet", "nowhere/x.png"], "there is no folder nowhere"),
+        (["sample", "--sheet", "x.png"], "x.png is to be written as HTML; give a name that ends in .html."),
+        (["sample", "--sheet", "nowhere/x.html"], "there is no folder nowhere"),
         (["sample", "--clean", "nowhere/x.csv"], "there is no folder nowhere"),
         (["sample", "--clean", "x.txt"], "ends in .csv"),
         (["sample", "--val-fraction", "2"], "val_fraction"),
@@ -274,7 +278,7 @@ def test_an_empty_folder_is_refused(tmp_path, capsys) -> None:
 
 @pytest.mark.parametrize("flag", ["--clean", "--sheet"])
 def test_an_output_that_cannot_be_written_is_one_sentence(flag, folder, tmp_path, capsys) -> None:
-    name = tmp_path / ("x.csv" if flag == "--clean" else "x.png")
+    name = tmp_path / ("x.csv" if flag == "--clean" else "x.html")
     name.mkdir()
     code, _, err = run(capsys, folder, flag, name)
     assert code == 2
@@ -368,7 +372,7 @@ def test_names_of_any_bytes_are_shown_and_listed_if_they_are_text(tmp_path, caps
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
         Path(os.fsdecode(path)).write_bytes(b"\x1b" if b"\x1b" in name else encoded(photo(number, 30, 20)))
     clean = tmp_path / "photos/clean.csv"
-    code, out, _ = run(capsys, tmp_path / "photos", "--clean", clean, "--sheet", tmp_path / "x.png")
+    code, out, _ = run(capsys, tmp_path / "photos", "--clean", clean, "--sheet", tmp_path / "x.html")
     assert code == 0
     assert out.encode().isascii()
     assert "\x1b" not in out

@@ -46,9 +46,9 @@ def test_the_protocol_in_one_command(
     assert len(result["accuracies"]) == 2
     assert "2 rates to try and 2 to train, 4 steps" in captured.err
     tuned = vitrail.load(out / "model.safetensors")
-    assert tuned.labels == CLASSES
-    assert tuned.config.image_size == tuned.preprocessing.image_size == (16, 16)
-    assert tuned.provenance["parent"] == vitrail.load(model).digest
+    assert tuned.info.labels == CLASSES
+    assert tuned.config.image_size == tuned.info.preprocessing.image_size == (16, 16)
+    assert tuned.info.provenance["parent"] == vitrail.load(model).info.digest
     assert main(words) == 0  # again: nothing is left to do
     said = capsys.readouterr().out
     assert "rate 0.01" in said
@@ -74,11 +74,16 @@ def test_a_rate_that_diverges_is_out(
     words = _words(data, model, "--rates", "0.01", "1e38", "--out", str(tmp_path / "run"), "--set")
     words += ["optimizer.clip_norm=null"]
     assert main([*words, "--json"]) == 0
+    bad = tmp_path / "run" / "sweep" / "rate-1e+38"
+    record = json.loads((bad / "diverged.json").read_text())
+    assert "not finite 3 times in a row" in record["reason"]
+    kept = {path: path.stat().st_mtime_ns for path in bad.iterdir()}
     result = json.loads(capsys.readouterr().out)
     assert [row["rate"] for row in result["sweep"]] == [0.01]
     assert (result["rate"], result["diverged"]) == (0.01, [1e38])
     assert main(words) == 0
-    assert "diverged" in capsys.readouterr().out
+    assert f"diverged at step {record['step']}" in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in bad.iterdir()} == kept  # it is a result: not tried again
 
 
 def test_the_images_of_a_sweep_follow_from_settings_by_hand(data: Path, model: Path, tmp_path: Path) -> None:
@@ -86,17 +91,19 @@ def test_the_images_of_a_sweep_follow_from_settings_by_hand(data: Path, model: P
     np.savez(tmp_path / "pile.npz", images=arrays["x_train"], labels=arrays["y_train"])
     words = _words(tmp_path / "pile.npz", model, "--rates", "0.01", "0.1", "--out", str(tmp_path / "run"))
     assert main([*words, "--set", "data.split_seed=7", "data.val_fraction=0.3"]) == 0
-    config = json.loads((tmp_path / "run" / "config.json").read_text())["data"]
-    assert (config["split_seed"], config["val_fraction"], config["images"]) == (7, 0.3, 21)
-    tried = json.loads((tmp_path / "run" / "sweep" / "rate-0.01" / "config.json").read_text())["data"]
-    assert tried["images"] + 3 <= 21
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["data"]["split_seed"], config["data"]["val_fraction"]) == (7, 0.3)
+    assert config["facts"]["images"] == 21
+    tried = json.loads((tmp_path / "run" / "sweep" / "rate-0.01" / "config.json").read_text())
+    assert tried["facts"]["images"] + 3 <= 21
 
 
 def test_quick_and_frozen_train_the_head_alone_at_one_rate(data: Path, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert main(_words(data, model, "--quick", "--frozen", "--out", str(out))) == 0
     assert not (out / "sweep").exists()
-    assert json.loads((out / "result.json").read_text())["rate"] == pytest.approx(0.3)
+    (row,) = json.loads((out / "series.json").read_text())["rows"]
+    assert row["varied"] == {"rate": pytest.approx(0.3), "seed": 0}
     before, after = vitrail.load(model).state_dict(), vitrail.load(out / "model.safetensors").state_dict()
     moved = {name for name in after if name not in before or not after[name].equal(before[name])}
     assert moved == {"head.linear.weight", "head.linear.bias"}
@@ -121,7 +128,7 @@ def test_minutes_are_for_everything_together(data: Path, model: Path, tmp_path: 
         (["--rates", "0.1", "--quick"], "leave one out"),
         (["--frozen", "--freeze", "encoder.*"], "leave one out"),
         (["--rates", "0.1", "0.1"], "all different"),
-        (["--runs", "0"], "0 runs are none"),
+        (["--runs", "0"], "runs is 0, but must be at least 1"),
         (["--recipe", "finetune-pet"], "there is no recipe 'finetune-pet'"),
         (["--image-size", "10"], "patch"),
         (["--dev-fraction", "1.5"], "cannot be held out"),
@@ -152,7 +159,7 @@ def test_missing_words_and_files_are_one_sentence(
         (["finetune", "--from", str(model)], "DATA is not given"),
         (["finetune", str(data), "--from", str(tmp_path / "none")], "none"),
         (["finetune", str(data), "--from", str(data)], "made.npz"),
-        (["finetune", "--resume", str(tmp_path)], "is no fine-tuning that can be gone on with"),
+        (["finetune", "--resume", str(tmp_path)], "is not fine-tuning that can be resumed"),
     ):
         assert main(words) == 2
         assert said in capsys.readouterr().err

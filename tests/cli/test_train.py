@@ -115,7 +115,7 @@ def test_settings_of_the_data_by_hand_choose_the_data(data: Path, tmp_path: Path
     assert main([*words, str(tmp_path / "flag"), "--fraction", "0.5", "--seed", "3"]) == 0
     assert main([*words, str(tmp_path / "set"), "--set", "data.fraction=0.5", "seed=3"]) == 0
     one, other = (tmp_path / name for name in ("flag", "set"))
-    assert json.loads((one / "config.json").read_text())["data"]["images"] == 15
+    assert json.loads((one / "config.json").read_text())["facts"]["images"] == 15
     assert (one / "config.json").read_bytes() == (other / "config.json").read_bytes()
     assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
 
@@ -148,7 +148,7 @@ def test_images_without_a_class_are_left_out_of_what_is_measured(
         (["--fraction", "2"], "--fraction is 2.0, but must be above 0 and at most 1"),
         (["--set", "batch=abc"], "batch is 'abc'"),
         (["--channels", "0"], "channels"),
-        (["--model", "R50x1", "--dropout", "0.1"], "a ResNet and has no dropout"),
+        (["--model", "R50x1", "--dropout", "0.1"], "model.dropout is not a setting"),
         (["--freeze", "nothing"], "no parameter is called 'nothing'"),
     ],
 )

@@ -65,7 +65,7 @@ def test_every_task_is_a_run_of_its_own_on_its_own_classes(done: Path) -> None:
     config = json.loads((done / "kitti" / "config.json").read_text())
     assert (config["steps"], config["batch"], config["optimizer"]["name"]) == (12, 6, "sgd")
     tuned = vitrail.load(done / "kitti" / "model.safetensors")
-    assert tuned.labels == ("0", "1", "2")
+    assert tuned.info.labels == ("0", "1", "2")
     assert tuned.config.representation_size is None
 
 

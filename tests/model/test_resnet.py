@@ -46,7 +46,7 @@ def test_trace_and_forward_agree(settings) -> None:
     config = resnet_config(**settings)
     model, images = perturbed(config), images_for(config)
     logits, trace = model(images), model.trace(images)
-    assert logits.shape == (2, config.num_classes or config.features)
+    assert logits.shape == (2, config.num_classes or config.feature_width)
     close(trace.logits, logits, 1e-5)
     close(trace.representation, model.features(images), 1e-5)
     logits.square().sum().backward()

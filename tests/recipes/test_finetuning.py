@@ -10,8 +10,8 @@ from vitrail.model.config import ViTConfig
 from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.names import find_adaptation, find_recipe
 from vitrail.recipes.results import TABLE_5
-from vitrail.runs.adapt import adapted_settings
-from vitrail.runs.choose import Facts
+from vitrail.runs.adapt import adapt
+from vitrail.runs.draft import Facts
 from vitrail.runs.start import open_source
 
 FACTS = Facts(images=5_000, classes=37, channels=3, side=300)
@@ -39,18 +39,19 @@ def test_a_run_of_a_row_is_sgd_with_a_cosine_and_a_new_head(name: str, tmp_path:
     config = ViTConfig(dim=8, depth=1, num_heads=2, mlp_dim=8, patch_size=(32, 32), representation_size=8, dropout=0.1)
     vitrail.save(vitrail.build(config, seed=0), tmp_path / "model.safetensors")
     source = open_source(str(tmp_path / "model.safetensors"))
-    settings = adapted_settings(source, FACTS, find_adaptation(name)(FACTS), image_size=None, frozen=False)
+    draft = adapt(source, FACTS, find_adaptation(name)(FACTS), image_size=None, frozen=False)
     steps, rates, _, warmup = TABLE_4[name]
-    assert (settings["steps"], settings["batch"], settings["averaging"]) == (steps, 512, None)
-    optimizer, schedule = settings["optimizer"], settings["schedule"]
-    assert (optimizer["name"], optimizer["beta1"], optimizer["weight_decay"]) == ("sgd", 0.9, 0.0)
-    assert (optimizer["clip_norm"], optimizer["layer_decay"], optimizer["frozen"]) == (1.0, 1.0, [])
-    assert (schedule["shape"], schedule["end"], schedule["warmup_steps"]) == ("cosine", 0.0, warmup)
-    assert schedule["peak"] in rates
-    assert (settings["objective"]["loss"], settings["objective"]["label_smoothing"]) == ("softmax", 0.0)
-    assert settings["preprocessing"]["image_size"] == settings["model"]["image_size"] == [384, 384]
-    assert (settings["model"]["representation_size"], settings["model"]["num_classes"]) == (None, 37)
-    assert (settings["augmentation"]["mixup"], settings["augmentation"]["cutmix"]) == (0, 0)
+    assert (draft.steps, draft.batch, draft.averaging) == (steps, 512, None)
+    optimizer, schedule = draft.optimizer, draft.schedule
+    assert (optimizer.name, optimizer.beta1, optimizer.weight_decay) == ("sgd", 0.9, 0.0)
+    assert (optimizer.clip_norm, optimizer.layer_decay, optimizer.frozen) == (1.0, 1.0, ())
+    assert (schedule.shape, schedule.end, schedule.warmup_steps) == ("cosine", 0.0, warmup)
+    assert schedule.peak in rates
+    assert (draft.objective.loss, draft.objective.label_smoothing) == ("softmax", 0.0)
+    assert draft.preprocessing.image_size == draft.model.image_size == (384, 384)
+    assert isinstance(draft.model, ViTConfig)
+    assert (draft.model.representation_size, draft.model.num_classes) == (None, 37)
+    assert (draft.augmentation.mixup, draft.augmentation.cutmix) == (0, 0)
 
 
 def test_imagenet_has_a_recipe_with_polyak_averaging() -> None:

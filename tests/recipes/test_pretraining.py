@@ -9,14 +9,14 @@ import torch
 from tests.train.making import CLASSES, made_dataset, made_loop
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
-from vitrail.base.settings import from_dict
 from vitrail.model.build import build
 from vitrail.model.config import ViTConfig
+from vitrail.model.resnet import ResNetConfig
 from vitrail.recipes.names import find_recipe, recipe_names
 from vitrail.recipes.pretraining import PRETRAINING
-from vitrail.runs.choose import Facts
 from vitrail.runs.config import DataConfig
 from vitrail.runs.data import RunData
+from vitrail.runs.draft import Facts
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete
 from vitrail.runs.train import Run
@@ -66,43 +66,39 @@ def test_there_is_a_recipe_for_each_model_and_length_of_table_3() -> None:
 def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
     epochs, rate, decay, weight_decay, dropout = ROWS[name]
     data = name.partition("-")[0]
-    settings = PRETRAINING[name](IMAGENET)
-    assert settings["batch"] == 4096
-    assert settings["steps"] == round(1_281_167 * int(epochs) / 4096)
-    end = 1e-5 if decay == "linear" else 0.0
-    assert settings["schedule"] == {
-        "shape": decay,
-        "peak": float(rate),
-        "end": end,
-        "warmup_steps": 10_000,
-        "cooldown_steps": 0,
-    }
-    optimizer = settings["optimizer"]
-    assert (optimizer["name"], optimizer["beta1"], optimizer["beta2"]) == ("adam", 0.9, 0.999)
-    assert (optimizer["weight_decay"], optimizer["layer_decay"]) == (float(weight_decay), 1.0)
-    assert optimizer["clip_norm"] == (None if data == "jft300m" else 1.0)
-    assert settings["objective"]["loss"] == ("softmax" if data == "imagenet1k" else "sigmoid")
-    assert settings["objective"]["label_smoothing"] == 0
-    augmentation = settings["augmentation"]
-    assert (augmentation["crop"], augmentation["area"], augmentation["flip"]) == ("inception", [0.05, 1.0], 0.5)
-    assert (augmentation["mixup"], augmentation["cutmix"]) == (0, 0)
-    assert settings["preprocessing"]["image_size"] == [224, 224]
-    assert (settings["preprocessing"]["mean"], settings["preprocessing"]["std"]) == ([0.5] * 3, [0.5] * 3)
-    assert settings["model"]["head_bias"] == (0.0 if data == "imagenet1k" else -10.0)
-    if settings["model"]["kind"] == "vit":
-        vit = settings["model"]
+    draft = PRETRAINING[name](IMAGENET)
+    assert draft.batch == 4096
+    assert draft.steps == round(1_281_167 * int(epochs) / 4096)
+    assert (draft.schedule.shape, draft.schedule.peak) == (decay, float(rate))
+    assert draft.schedule.end == (1e-5 if decay == "linear" else 0.0)
+    assert (draft.schedule.warmup_steps, draft.schedule.cooldown_steps) == (10_000, 0)
+    optimizer = draft.optimizer
+    assert (optimizer.name, optimizer.beta1, optimizer.beta2) == ("adam", 0.9, 0.999)
+    assert (optimizer.weight_decay, optimizer.layer_decay) == (float(weight_decay), 1.0)
+    assert optimizer.clip_norm == (None if data == "jft300m" else 1.0)
+    assert draft.objective.loss == ("softmax" if data == "imagenet1k" else "sigmoid")
+    assert draft.objective.label_smoothing == 0
+    augmentation = draft.augmentation
+    assert (augmentation.crop, augmentation.area, augmentation.flip) == ("inception", (0.05, 1.0), 0.5)
+    assert (augmentation.mixup, augmentation.cutmix) == (0, 0)
+    assert draft.preprocessing.image_size == (224, 224)
+    assert (draft.preprocessing.mean, draft.preprocessing.std) == ((0.5,) * 3, (0.5,) * 3)
+    assert draft.model.head_bias == (0.0 if data == "imagenet1k" else -10.0)
+    assert (draft.model.image_size, draft.model.num_classes) == ((224, 224), 1000)
+    assert draft.model.kind == ("resnet" if "x" in name else "vit")
+    if isinstance(vit := draft.model, ViTConfig):
         letter = name.removeprefix(f"{data}-").removeprefix("R50+")[0]
-        assert (vit["depth"], vit["dim"], vit["mlp_dim"], vit["num_heads"]) == TABLE_1[letter]
-        assert (vit["image_size"], vit["num_classes"], vit["pool"]) == ([224, 224], 1000, "class-token")
-        assert (vit["dropout"], vit["attention_dropout"]) == (float(dropout), 0)
-        assert vit["representation_size"] == vit["dim"]
+        assert (vit.depth, vit.dim, vit.mlp_dim, vit.num_heads) == TABLE_1[letter]
+        assert vit.pool == "class-token"
+        assert (vit.dropout, vit.attention_dropout) == (float(dropout), 0)
+        assert vit.representation_size == vit.dim
 
 
 @pytest.mark.parametrize(
     ("name", "bias"), [("jft300m-B/16", -10.0), ("imagenet21k-L/16-90ep", -10.0), ("imagenet1k-B/16", 0.0)]
 )
 def test_a_model_of_a_recipe_with_sigmoid_loss_begins_by_saying_no_to_every_class(name: str, bias: float) -> None:
-    model = build(from_dict(ViTConfig, find_recipe(f"{name}-smoke")(IMAGENET)["model"]), seed=0)
+    model = build(find_recipe(f"{name}-smoke")(IMAGENET).model, seed=0)
     with torch.no_grad():
         logits = model.eval()(torch.randn(2, 3, 32, 32))
     assert torch.equal(logits, torch.full((2, 1000), bias))
@@ -112,8 +108,10 @@ def test_another_model_keeps_the_heads_and_the_dropout_of_a_recipe() -> None:
     data = RunData(train=made_dataset(24), held=None)
     small = Request(recipe=find_recipe("imagenet21k-B/16"), model="Ti/16", steps=20_000, settings={"batch": 8})
     vit = complete(small, DataConfig(where="made"), data).model
+    assert isinstance(vit, ViTConfig)
     assert (vit.dim, vit.dropout, vit.representation_size, vit.head_bias) == (192, 0.1, 192, -10.0)
     resnet = complete(replace(small, model="R50x1"), DataConfig(where="made"), data).model
+    assert isinstance(resnet, ResNetConfig)
     assert resnet.head_bias == -10.0
 
 
@@ -130,7 +128,7 @@ KINDS = ("imagenet1k-B/16", "imagenet21k-L/16-90ep", "jft300m-H/14", "jft300m-R5
 def test_the_small_twin_of_each_kind_runs(name: str, tmp_path: Path) -> None:
     data = RunData(train=made_dataset(24), held=made_dataset(6, seed=1, split="val"))
     config = complete(Request(recipe=find_recipe(f"{name}-smoke")), DataConfig(where="made"), data)
-    assert config.data.labels == CLASSES
+    assert config.facts.labels == CLASSES
     assert config.schedule.peak == PRETRAINING[name].row.learning_rate
     run = Run(config=config, data=data, folder=RunFolder(path=tmp_path), ranks=Ranks())
     loop = made_loop(run)

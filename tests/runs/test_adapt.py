@@ -1,13 +1,14 @@
 """The rule for fine-tuning says what its table says."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import vitrail
 from vitrail.model.config import ViTConfig
-from vitrail.runs.adapt import adapted_settings, choose_adaptation, quick_rate
-from vitrail.runs.choose import Facts
+from vitrail.runs.adapt import adapt, choose_adaptation, quick_rate
+from vitrail.runs.draft import Facts
 from vitrail.runs.start import open_source
 
 
@@ -39,17 +40,16 @@ def test_a_run_keeps_the_models_numerics_and_size(tmp_path: Path) -> None:
     vitrail.save(vitrail.build(config, seed=0), tmp_path / "m.safetensors")
     source = open_source(str(tmp_path / "m.safetensors"))
     chosen = choose_adaptation(_facts(2_000))
-    settings = adapted_settings(source, _facts(2_000), chosen, image_size=None, frozen=False)
-    assert settings["model"]["gelu"] == "erf"
-    assert settings["model"]["num_classes"] == 3
-    assert settings["preprocessing"]["image_size"] == [16, 16]
-    assert settings["augmentation"]["crop"] == "inception"
-    assert settings["optimizer"]["name"] == "sgd"
-    assert (settings["optimizer"]["beta1"], settings["optimizer"]["weight_decay"]) == (0.9, 0.0)
-    larger = adapted_settings(source, _facts(2_000, side=28), chosen, image_size=(32, 32), frozen=True)
-    assert larger["model"]["image_size"] == larger["preprocessing"]["image_size"] == [32, 32]
-    assert (larger["augmentation"]["crop"], larger["augmentation"]["pad"]) == ("pad", 2)
-    assert larger["optimizer"]["frozen"] == ["embedding.*", "encoder.*"]
+    draft = adapt(source, _facts(2_000), chosen, image_size=None, frozen=False)
+    assert draft.model == replace(config, num_classes=3)
+    assert draft.start == source.start
+    assert draft.preprocessing.image_size == (16, 16)
+    assert draft.augmentation.crop == "inception"
+    assert (draft.optimizer.name, draft.optimizer.beta1, draft.optimizer.weight_decay) == ("sgd", 0.9, 0.0)
+    larger = adapt(source, _facts(2_000, side=28), chosen, image_size=(32, 32), frozen=True)
+    assert larger.model.image_size == larger.preprocessing.image_size == (32, 32)
+    assert (larger.augmentation.crop, larger.augmentation.pad) == ("pad", 2)
+    assert larger.optimizer.frozen == ("embedding.*", "encoder.*")
 
 
 def test_the_quick_rate_is_the_middle_one() -> None:

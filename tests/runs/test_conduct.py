@@ -99,7 +99,7 @@ class _Other(Ranks):
 
 def test_a_refusal_of_the_first_rank_ends_the_others(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", made_config(steps=3), ranks=_Other(rank=1, world=2))
-    with pytest.raises(InputError, match="the first rank could not begin, and says why"):
+    with pytest.raises(InputError, match="the first rank could not begin, and reports why"):
         conduct(run, _Heard(), StopSignal())
     assert not list(run.folder.path.iterdir())
 

@@ -10,11 +10,11 @@ from vitrail.runs.data import names_digest, open_run_data
 from vitrail.runs.evaluation import open_evaluation_data, told_images, trained_on
 
 
-def _learned(where: object, *, fraction: float = 0.25, seed: int = 7) -> dict[str, object]:
-    """The provenance of a model, as a run on what lies there writes it."""
-    held = open_run_data(DataConfig(where=str(where), val_fraction=fraction), seed=seed).held
-    data = {"where": str(where), "val_fraction": fraction, "held": names_digest(held)}
-    return {"config": {"seed": seed, "data": data}}
+def _learned(where: object, *, fraction: float = 0.25, seed: int = 7, old: bool = False) -> dict[str, object]:
+    """The provenance of a model, as a run on what lies there writes it, or wrote it before facts were kept apart."""
+    held = names_digest(open_run_data(DataConfig(where=str(where), val_fraction=fraction), seed=seed).held)
+    data = {"where": str(where), "val_fraction": fraction} | ({"held": held} if old else {})
+    return {"config": {"seed": seed, "data": data} | ({} if old else {"facts": {"held_digest": held}})}
 
 
 def _names(*splits: str) -> list[str]:
@@ -44,9 +44,10 @@ def test_one_pile_is_everything_but_for_the_model_that_learned_from_it(tmp_path:
     everything = open_evaluation_data(where, split=None, provenance=_learned(elsewhere))
     assert (everything.split, len(everything)) == (None, 16)
     assert told_images(everything) == f"all of {where}"
-    held = open_evaluation_data(where, split=None, provenance=_learned(f"{where}/../photos"))
-    assert (held.split, len(held)) == ("val", 4)
-    assert "is what the model learned from" in held.notes[-1]
+    for old in (False, True):
+        held = open_evaluation_data(where, split=None, provenance=_learned(f"{where}/../photos", old=old))
+        assert (held.split, len(held)) == ("val", 4)
+        assert "is what the model learned from" in held.notes[-1]
     rest = open_evaluation_data(where, split="train", provenance=_learned(where))
     assert not {held.name(index) for index in range(4)} & {rest.name(index) for index in range(12)}
     learned = _learned(where)

@@ -17,10 +17,11 @@ from vitrail.base.journal import read_rows
 from vitrail.base.ranks import Ranks
 from vitrail.runs.config import DataConfig, RunConfig
 from vitrail.runs.data import open_run_data
-from vitrail.runs.finetune import FinetunePlan, Finetuning, best_rate, enter, read_plan, spread
-from vitrail.runs.folder import PLAN_LOCK, RunFolder
+from vitrail.runs.finetune import Finetuned, FinetunePlan, Finetuning, best_rate, enter, read_plan, spread
+from vitrail.runs.folder import SERIES_LOCK, RunFolder
+from vitrail.runs.series import Row, Table
 from vitrail.runs.start import open_source
-from vitrail.train.loop import StoppedError
+from vitrail.train.loop import DivergedError, StoppedError
 from vitrail.train.signals import StopSignal
 
 
@@ -50,46 +51,44 @@ def plan(data: Path, tmp_path_factory: pytest.TempPathFactory) -> FinetunePlan:
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
     vitrail.save(model, path)
     source = open_source(str(path))
-    where = DataConfig(where=str(data), role="transfer", dev_fraction=0.15, split_seed=3, labels=CLASSES, images=42)
+    where = DataConfig(where=str(data), role="transfer", dev_fraction=0.15, split_seed=3)
     base = replace(made, start=source.start, data=where, averaging=None)
     return FinetunePlan(base=base, rates=(0.001, 0.01), runs=2)
 
 
-def _work(plan: FinetunePlan, folder: Path, stop: StopSignal | None = None) -> Finetuning:
+def _work(plan: FinetunePlan, folder: Path) -> Finetuning:
     run_folder = RunFolder(path=folder)
     enter(run_folder, plan)
-    return Finetuning(
-        plan=plan,
-        data=open_run_data(plan.base.data, seed=plan.base.seed),
-        folder=run_folder,
-        ranks=Ranks(),
-        watch=_silent,
-        stop=stop or StopSignal(),
-    )
+    data = open_run_data(plan.base.data, seed=plan.base.seed)
+    return Finetuning(plan=plan, data=data, folder=run_folder, ranks=Ranks())
+
+
+def _carry_out(plan: FinetunePlan, folder: Path, stop: StopSignal | None = None) -> Finetuned:
+    return _work(plan, folder).carry_out(_silent, stop or StopSignal())
 
 
 @pytest.fixture(scope="module")
 def straight(plan: FinetunePlan, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "straight"
-    _work(plan, folder).carry_out()
+    _carry_out(plan, folder)
     return folder
 
 
 def test_rates_are_tried_without_the_dev_images_and_the_best_trains_on_all(plan: FinetunePlan, straight: Path) -> None:
-    result = RunFolder(path=straight).read_result()
+    result = _carry_out(plan, straight).as_dict()
     tried = [RunFolder(path=straight).sweep(rate) for rate in plan.rates]
-    assert [folder.read_config().data.images for folder in tried] == [36, 36]  # 2 of the 14 images of each class: 15%
+    assert [folder.read_config().facts.images for folder in tried] == [36, 36]  # 2 of the 14 images of each class: 15%
     assert {folder.read_config().data.role for folder in tried} == {"dev"}
     assert [row["images"] for row in result["sweep"]] == [6, 6]
     assert [row["accuracy"] for row in result["sweep"]] == [folder.read_result()["accuracy"] for folder in tried]
     final = RunFolder(path=straight).read_config()
-    assert (final.data.images, final.data.role, final.schedule.peak) == (42, "transfer", result["rate"])
+    assert (final.facts.images, final.data.role, final.schedule.peak) == (42, "transfer", result["rate"])
     assert result["split"] == "test"
     assert result["images"] == 12
 
 
 def test_further_seeds_see_the_same_data_and_are_summed_up(plan: FinetunePlan, straight: Path) -> None:
-    result = RunFolder(path=straight).read_result()
+    result = _carry_out(plan, straight).as_dict()
     other = RunFolder(path=straight).seed(plan.base.seed + 1)
     assert other.read_config() == replace(RunFolder(path=straight).read_config(), seed=plan.base.seed + 1)
     accuracies = [result["accuracy"], other.read_result()["accuracy"]]
@@ -109,9 +108,10 @@ def test_stopping_anywhere_and_going_on_gives_the_same_bits(
     looks: int, plan: FinetunePlan, straight: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(StoppedError):
-        _work(plan, tmp_path / "run", StopAfter(looks)).carry_out()
+        _carry_out(plan, tmp_path / "run", StopAfter(looks))
     assert not (tmp_path / "run" / "model.safetensors").exists()
-    _work(plan, tmp_path / "run").carry_out()
+    _carry_out(plan, tmp_path / "run")
+    assert (tmp_path / "run" / "series.json").read_bytes() == (straight / "series.json").read_bytes()
     assert read_rows(tmp_path / "run" / "metrics.jsonl") == read_rows(straight / "metrics.jsonl")
     ours, theirs = (vitrail.load(run / "model.safetensors").state_dict() for run in (straight, tmp_path / "run"))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
@@ -119,21 +119,22 @@ def test_stopping_anywhere_and_going_on_gives_the_same_bits(
 
 def test_a_second_process_on_the_same_plan_is_refused(plan: FinetunePlan, tmp_path: Path) -> None:
     work = _work(plan, tmp_path / "run")
-    with work.folder.claim(PLAN_LOCK), pytest.raises(InputError, match="another process is working on"):
-        work.carry_out()
+    with work.folder.claim(SERIES_LOCK), pytest.raises(InputError, match="another process is working on"):
+        work.carry_out(_silent, StopSignal())
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["finetune.json"]
 
 
 def test_finished_runs_are_not_run_again(plan: FinetunePlan, straight: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in straight.rglob("*.safetensors")}
-    again = _work(plan, straight, StopAfter(1)).carry_out()
-    assert again == RunFolder(path=straight).read_result()
-    assert before == {path: path.stat().st_mtime_ns for path in straight.rglob("*.safetensors")}
+    before = {path: path.stat().st_mtime_ns for path in straight.rglob("*.*") if path.is_file()}
+    again = _carry_out(plan, straight, StopAfter(1))
+    assert again.result == RunFolder(path=straight).read_result()
+    assert before == {path: path.stat().st_mtime_ns for path in straight.rglob("*.*") if path.is_file()}
 
 
 def test_one_rate_needs_no_trial(plan: FinetunePlan, tmp_path: Path) -> None:
-    result = _work(replace(plan, rates=(0.01,), runs=1), tmp_path / "run").carry_out()
-    assert result["sweep"] == []
+    done = _carry_out(replace(plan, rates=(0.01,), runs=1), tmp_path / "run")
+    assert done.sweep.rows == ()
+    assert done.rate == 0.01
     assert not (tmp_path / "run" / "sweep").exists()
 
 
@@ -169,14 +170,23 @@ def test_a_class_of_one_image_cannot_be_in_the_dev_split(tmp_path: Path) -> None
         open_run_data(DataConfig(where=str(tmp_path / "rare.npz"), role="dev"), seed=0)
 
 
+def _tried(rate: float, accuracy: float | None = None, loss: float | None = None) -> Row:
+    reason = "the loss was not finite" if accuracy is None else None
+    figures = {"accuracy": accuracy, "loss": loss, "diverged": reason}
+    return Row(cell=f"rate {rate:g}", folder="", varied={"rate": rate}, steps=4, **figures)
+
+
 def test_the_best_rate_has_the_highest_accuracy_and_then_the_lowest_loss() -> None:
-    rows = [{"rate": 0.1, "accuracy": 0.5, "loss": 1.0}, {"rate": 0.2, "accuracy": 0.75, "loss": 3.0}]
-    assert best_rate(rows) == 0.2
-    assert best_rate([*rows, {"rate": 0.3, "accuracy": 0.75, "loss": 2.0}]) == 0.3
+    rows = (_tried(0.1, 0.5, 1.0), _tried(0.2, 0.75, 3.0), _tried(0.4))
+    assert best_rate(Table(rows=rows)) == 0.2
+    assert best_rate(Table(rows=(*rows, _tried(0.3, 0.75, 2.0)))) == 0.3
+    with pytest.raises(DivergedError, match=r"every learning rate diverged; with rate 0\.4"):
+        best_rate(Table(rows=(_tried(0.2), _tried(0.4))))
 
 
 def test_one_run_has_no_spread() -> None:
-    assert spread([{"accuracy": 0.5}]) == {}
+    assert spread([0.5]) == {}
+    assert spread([0.5, None]) == {}
 
 
 @pytest.mark.parametrize("changes", [{"rates": ()}, {"rates": (0.1, 0.1)}, {"rates": (0.0,)}, {"runs": 0}])

@@ -6,14 +6,14 @@ import pytest
 
 from tests.train.making import made_config
 from vitrail.base.errors import InputError
-from vitrail.runs.folder import PLAN_LOCK, RunFolder
+from vitrail.runs.folder import SERIES_LOCK, RunFolder
 
 
 def _names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("name", [".config.json.k3x.part", ".finetune.json.k3x.part", ".run.lock", ".finetune.lock"])
+@pytest.mark.parametrize("name", [".config.json.k3x.part", ".finetune.json.k3x.part", ".run.lock", ".series.lock"])
 def test_what_a_kill_before_the_first_file_leaves_is_no_obstacle(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("{")
     folder = RunFolder(path=tmp_path)
@@ -50,6 +50,6 @@ def test_the_folder_of_one_process_is_refused_to_another(tmp_path: Path) -> None
     with folder.claim():
         with pytest.raises(InputError, match=f"another process is working on {tmp_path}; wait"), folder.claim():
             pass
-        with folder.claim(PLAN_LOCK):  # fine-tuning holds its folder while one of its runs holds it too
+        with folder.claim(SERIES_LOCK):  # fine-tuning holds its folder while one of its runs holds it too
             pass
     assert _names(tmp_path) == set()

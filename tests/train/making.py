@@ -12,7 +12,7 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.config import ViTConfig
-from vitrail.runs.config import DataConfig, Execution, RunConfig
+from vitrail.runs.config import DataConfig, DataFacts, Execution, RunConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
@@ -57,7 +57,8 @@ def made_dataset(count: int, *, seed: int = 0, split: str = "train") -> Dataset:
 def made_config(**changes: Any) -> RunConfig:
     """Settings of a run with everything that has a state of its own: averaging, mixing, dropout, dropped patches."""
     settings: dict[str, Any] = {
-        "data": DataConfig(where="made", labels=CLASSES, images=42),
+        "data": DataConfig(where="made"),
+        "facts": DataFacts(labels=CLASSES, images=42),
         "model": ViTConfig(
             dim=8,
             depth=2,

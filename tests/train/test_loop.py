@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from tests.train.making import made_config, made_loop, made_run
+from vitrail.base.container import open_container
 from vitrail.base.errors import WriteError
 from vitrail.base.journal import read_rows
-from vitrail.checkpoint.container import open_container
 from vitrail.data.loader import Batch
 from vitrail.train.loop import DivergedError, Loop
 from vitrail.train.signals import StopSignal

@@ -12,8 +12,8 @@ import torch
 
 from tests.train.making import HELD, StopAfter, made_loop, made_run, weights
 from tests.train.ranks_program import config_of
+from vitrail.base.container import open_container
 from vitrail.base.journal import read_rows
-from vitrail.checkpoint.container import open_container
 from vitrail.train.loop import Loop, StoppedError
 
 pytestmark = pytest.mark.slow

@@ -60,8 +60,7 @@ def check_expressible(config: ModelConfig, abilities: Abilities, *, lossy: bool)
 
 def _lacking(config: ModelConfig, abilities: Abilities) -> list[str]:
     if config.kind not in abilities.kinds:
-        held = " and ".join(abilities.kinds)
-        return [f"a model of the kind {config.kind}: this format of {abilities.library} is for {held}"]
+        return [f"a {config.noun}: {abilities.library} has no file for it"]
     return _lacking_of_vit(config, abilities) if isinstance(config, ViTConfig) else []
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from vitrail.base.errors import CheckpointError
-from vitrail.checkpoint.source import Spec, TensorSource
+from vitrail.base.tensors import Spec, TensorSource
 
 LARGEST_GROWTH = 8
 """Weights hardly compress; only a head of zeros does."""

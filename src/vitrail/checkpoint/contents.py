@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vitrail.checkpoint.source import Shape, TensorSource
+from vitrail.base.tensors import Shape, TensorSource
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import build
 from vitrail.model.contract import ModelConfig

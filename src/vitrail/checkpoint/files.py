@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from vitrail.base.errors import CheckpointError, ConfigError
+from vitrail.base.tensors import from_tensors
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.all import FormatName, write_any
 from vitrail.checkpoint.formats.detect import read_any
-from vitrail.checkpoint.source import from_tensors
 from vitrail.checkpoint.store import check_labels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing

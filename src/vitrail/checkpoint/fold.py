@@ -5,8 +5,8 @@ import dataclasses
 import torch
 from torch import Tensor
 
+from vitrail.base.tensors import Spec, TensorSource
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.source import Spec, TensorSource
 from vitrail.model.config import ViTConfig
 from vitrail.model.positions import PositionKind, sincos_2d
 

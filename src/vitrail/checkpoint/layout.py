@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from vitrail.base.errors import CheckpointError
+from vitrail.base.tensors import Shape, Spec, TensorSource
 from vitrail.checkpoint.contents import needed_shapes
 from vitrail.checkpoint.match import check_match
-from vitrail.checkpoint.source import Shape, Spec, TensorSource
 from vitrail.model.contract import ModelConfig
 from vitrail.model.patches import Size
 

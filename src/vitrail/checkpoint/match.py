@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vitrail.base.errors import CheckpointError
-from vitrail.checkpoint.source import Shape, TensorSource, shape_text
+from vitrail.base.tensors import Shape, TensorSource, shape_text
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from vitrail.base.errors import CheckpointError
-from vitrail.checkpoint.source import TensorSource, from_tensors
+from vitrail.base.tensors import TensorSource, from_tensors
 
 _WRAPPERS = ("model", "state_dict", "model_state_dict", "state_dict_ema", "model_ema")
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import torch
 
+from vitrail.base.container import Container, write_container
 from vitrail.base.errors import CheckpointError, ConfigError
 from vitrail.base.files import atomic_write
 from vitrail.base.settings import from_dict, to_dict
-from vitrail.checkpoint.container import Container, write_container
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.match import check_match
 from vitrail.data.preprocessing import Preprocessing

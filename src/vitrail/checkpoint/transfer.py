@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from vitrail.base.errors import CheckpointError, ConfigError, did_you_mean
+from vitrail.base.tensors import Spec, TensorSource
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.match import check_match
-from vitrail.checkpoint.source import Spec, TensorSource
 from vitrail.model.build import as_size
 from vitrail.model.config import ViTConfig
 from vitrail.model.contract import ModelConfig

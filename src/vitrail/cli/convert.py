@@ -11,24 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
 from vitrail.base.errors import ConfigError
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.files import sha256, with_versions
 from vitrail.checkpoint.formats.all import FormatName, write_any
 from vitrail.checkpoint.store import write_store
 from vitrail.cli.model_file import FileFlags, open_file, parameters
-from vitrail.cli.report import Switch, flag, print_json
+from vitrail.cli.report import Positional, Switch, flag, print_json
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments(FileFlags):
     """Flags of `vitrail convert`."""
 
-    source: Annotated[str, tyro.conf.Positional, flag("SOURCE")]
+    source: Annotated[str, Positional, flag("SOURCE")]
     """A file or folder of weights."""
-    destination: Annotated[str, tyro.conf.Positional, flag("DESTINATION")]
+    destination: Annotated[str, Positional, flag("DESTINATION")]
     """The file, or for Hugging Face and timm the folder, to write."""
     to: FormatName = "vitrail"
     """The format to write."""

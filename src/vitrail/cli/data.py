@@ -6,7 +6,7 @@ and near duplicates when they were only saved again, resized, mirrored, or made 
 
 Exit code 0 says that it was surveyed, 1 that more is broken than --skip-broken allows.
 
-Example: vitrail data photos/ --sheet photos.png
+Example: vitrail data photos/ --sheet photos.html
 
 Example: vitrail data photos/ --clean photos/clean.csv
 """
@@ -18,12 +18,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tyro
-
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Switch, flag, parse_size, print_json
+from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
 from vitrail.cli.survey_tables import show
 from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation
 from vitrail.data.budget import Budget
@@ -35,8 +33,9 @@ from vitrail.data.sources.manifest import write_manifest
 from vitrail.data.survey.duplicates import MOST_BITS, NEAR_BITS
 from vitrail.data.survey.leaks import Findings, find, left_out
 from vitrail.data.survey.scan import Survey, survey
-from vitrail.data.survey.sheet import class_sheet, pair_sheet, save_sheet
+from vitrail.data.survey.sheet import make_sheet
 from vitrail.data.survey.summary import summarise
+from vitrail.report.sheet_page import write_sheet
 
 AUGMENTATIONS = {
     "paper": Augmentation(),
@@ -51,7 +50,7 @@ MOST_PIXELS = 4096  # and even then
 class Arguments:
     """Flags of `vitrail data`."""
 
-    data: Annotated[str, tyro.conf.Positional, flag("DATA")]
+    data: Annotated[str, Positional, flag("DATA")]
     """A folder, a file, shards such as 'data-{000000..000099}.tar', or `sample`."""
     split: Annotated[str | None, flag("NAME", "all of them")] = None
     """Look at one split only: train, val, test, or another name that the data has."""
@@ -65,8 +64,8 @@ class Arguments:
     """Bits of 63, 0 to 11, in which the hashes of near duplicates may differ; `off` finds exact ones only."""
     skip_broken: Annotated[str, flag("N|PERCENT")] = "100%"
     """Exit with code 1 if more images than this are broken or missing, such as 5 or 1%."""
-    sheet: Annotated[str | None, flag("OUT.png", "none")] = None
-    """Draw the classes, what augmentation makes of them, and the leaks."""
+    sheet: Annotated[str | None, flag("OUT.html", "none")] = None
+    """Write a page with images of the classes, what augmentation makes of them, and the leaks."""
     augment: Annotated[Literal["paper", "strong", "none"], flag("paper|strong|none")] = "paper"
     """With --sheet: crop and flip; these with RandAugment and erasing; or nothing but resizing."""
     image_size: Annotated[
@@ -85,7 +84,7 @@ def run(arguments: Arguments) -> int:
     image_size = None if arguments.image_size is None else parse_size(arguments.image_size)
     if image_size and max(image_size) > MOST_PIXELS:
         raise ConfigError(f"--image-size is {arguments.image_size}, but at most {MOST_PIXELS} pixels are drawn.")
-    sheet, clean = output_path(arguments.sheet, ".png"), output_path(arguments.clean, ".csv")
+    sheet, clean = output_path(arguments.sheet, ".html"), output_path(arguments.clean, ".csv")
     splits = _open(arguments)
     files = all(isinstance(dataset.pictures, Files) for dataset in splits.values())
     if clean and not files:
@@ -98,7 +97,9 @@ def run(arguments: Arguments) -> int:
     report = summarise(surveyed, findings) | {"files": files, "near_bits": bits, "sheet": None, "clean": None}
     if sheet:
         size = image_size or _own_size(report)
-        _draw(surveyed, findings, sheet, AUGMENTATIONS[arguments.augment], size, arguments.seed)
+        augmentation = AUGMENTATIONS[arguments.augment]
+        shown = make_sheet(surveyed, findings, augmentation=augmentation, image_size=size, seed=arguments.seed)
+        write_sheet(shown, sheet)
         report["sheet"] = str(sheet)
     if clean:
         report["clean"] = _clean(surveyed, findings, clean)
@@ -152,21 +153,6 @@ def _own_size(report: dict[str, Any]) -> tuple[int, int]:
     if all(side and side["min"] == side["max"] <= LARGEST for side in sides):
         return int(sides[0]["max"]), int(sides[1]["max"])
     return LARGEST, LARGEST
-
-
-def _draw(
-    surveyed: Survey,
-    findings: Findings,
-    path: Path,
-    augmentation: Augmentation,
-    image_size: tuple[int, int],
-    seed: int,
-) -> None:
-    parts = [class_sheet(surveyed, augmentation=augmentation, image_size=image_size, seed=seed)]
-    for twins, title in ((findings.leaks, "Images that are also in a later split"), (findings.near, "Near duplicates")):
-        if twins:
-            parts.append(pair_sheet(surveyed, twins, title))
-    save_sheet(parts, path)
 
 
 def _clean(surveyed: Survey, findings: Findings, path: Path) -> dict[str, Any]:

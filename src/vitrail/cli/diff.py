@@ -8,22 +8,20 @@ Example: vitrail diff B_16.npz b16.safetensors
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import tyro
-
+from vitrail.base.tensors import shape_text
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.source import shape_text
 from vitrail.checkpoint.store import describe
 from vitrail.cli.model_file import FileFlags, open_file
-from vitrail.cli.report import Switch, flag, print_json, print_table, value_text
+from vitrail.cli.report import Positional, Switch, flag, print_json, print_table, value_text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments(FileFlags):
     """Flags of `vitrail diff`."""
 
-    first: Annotated[str, tyro.conf.Positional, flag("FIRST")]
+    first: Annotated[str, Positional, flag("FIRST")]
     """A file or folder of weights, of any format."""
-    second: Annotated[str, tyro.conf.Positional, flag("SECOND")]
+    second: Annotated[str, Positional, flag("SECOND")]
     """Another one."""
     tolerance: float = 0.0
     """The largest difference of a weight that still counts as none."""

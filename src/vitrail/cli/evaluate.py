@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.memory import keep_freed_memory
 from vitrail.base.ranks import Ranks
@@ -23,7 +21,7 @@ from vitrail.cli.evaluate_tables import show_evaluation
 from vitrail.cli.model_file import FileFlags, open_file
 from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Switch, flag, print_json
+from vitrail.cli.report import Positional, Switch, flag, print_json
 from vitrail.cli.say import say
 from vitrail.data.dataset import Dataset
 from vitrail.data.labels import read_labels
@@ -45,9 +43,9 @@ GUESSED = "the file does not say how images become input; they are resized to th
 class Arguments(FileFlags):
     """Flags of `vitrail evaluate`."""
 
-    model: Annotated[str, tyro.conf.Positional, flag("MODEL")]
+    model: Annotated[str, Positional, flag("MODEL")]
     """A file or folder of weights, of any format."""
-    data: Annotated[str, tyro.conf.Positional, flag("DATA")]
+    data: Annotated[str, Positional, flag("DATA")]
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
     split: Annotated[str | None, flag("NAME", "test, else val, else everything")] = None
     """The split to evaluate on."""

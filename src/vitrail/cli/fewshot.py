@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tyro
-
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.progress import silent
 from vitrail.base.ranks import Ranks
@@ -24,7 +22,7 @@ from vitrail.checkpoint.files import load
 from vitrail.cli.computing import computing
 from vitrail.cli.model_file import FileFlags, hints, model_name
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Switch, flag, print_json, print_table
+from vitrail.cli.report import Positional, Switch, flag, print_json, print_table
 from vitrail.cli.say import say
 from vitrail.data.budget import Budget
 from vitrail.data.catalog import open_splits
@@ -46,9 +44,9 @@ MethodName = Literal["ridge", "neighbours", "probe"]
 class Arguments(FileFlags):
     """Flags of `vitrail fewshot`."""
 
-    model: Annotated[str, tyro.conf.Positional, flag("MODEL")]
+    model: Annotated[str, Positional, flag("MODEL")]
     """A file or folder of weights, of any format that `vitrail show` reads."""
-    data: Annotated[str, tyro.conf.Positional, flag("DATA")]
+    data: Annotated[str, Positional, flag("DATA")]
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
     shots: Annotated[tuple[str, ...], flag("NUMBER|all [...]", "1 5 10 25")] = ("1", "5", "10", "25")
     """Training images of each class; all takes the whole training split."""

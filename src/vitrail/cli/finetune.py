@@ -14,29 +14,30 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
-
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.cli.model_file import model_name
-from vitrail.cli.report import Switch, flag, parse_size, print_table
+from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json, print_table
 from vitrail.cli.say import line
 from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, check_unshaped, data_of, execution_of, settings_of
-from vitrail.cli.watch import Trained, Watcher, as_json, print_choices, result_rows
+from vitrail.cli.watch import Watcher, print_choices, result_rows
 from vitrail.recipes.names import find_adaptation
-from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapted_settings, quick_rate
+from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapt, quick_rate
 from vitrail.runs.config import DataConfig, RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
-from vitrail.runs.finetune import FinetunePlan, Finetuning, enter, read_plan
+from vitrail.runs.finetune import Finetuned, FinetunePlan, Finetuning, enter, read_plan
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import facts_of, fill
+from vitrail.runs.series import Row
 from vitrail.runs.speed import largest_micro_batch, pace, steps_for
 from vitrail.runs.start import Source, open_source
 from vitrail.runs.train import Run
 from vitrail.train.signals import StopSignal
 
+Tuned = tuple[Finetuned, RunFolder]
+"""What came out, and where it lies."""
 TRIAL_SECONDS = 2.0
 """How long the speed is measured for the estimate."""
 
@@ -45,11 +46,9 @@ TRIAL_SECONDS = 2.0
 class Arguments(RunFlags):
     """Flags of `vitrail finetune`."""
 
-    data: Annotated[str | None, tyro.conf.Positional, flag("[DATA]", "none; needed unless --resume is given")] = None
+    data: Annotated[str | None, Positional, flag("[DATA]", "none; needed unless --resume is given")] = None
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
-    source: Annotated[str | None, tyro.conf.arg(name="from", metavar="MODEL", help_behavior_hint="(default: none)")] = (
-        None
-    )
+    source: Annotated[str | None, flag("MODEL", "none", name="from")] = None
     """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision."""
     pickle: Switch = False
     """Let torch's own files (.pth, .bin) be opened, without executing anything in them."""
@@ -75,18 +74,18 @@ class Arguments(RunFlags):
 
 def run(arguments: Arguments) -> int:
     """Fine-tune, and say what came out."""
-    show = as_json if arguments.json else _print_result
+    show = _as_json if arguments.json else _print_result
     work = partial(_finetune, arguments)
     stored = None if arguments.resume is None else read_plan(RunFolder(path=Path(arguments.resume))).base.execution
     return carry_out(work, show, threads=arguments.threads, device=arguments.device, stored=stored)
 
 
-def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:
+def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Tuned:
     if arguments.resume is not None:
         folder = RunFolder(path=Path(arguments.resume))
         plan = _resumed(arguments, read_plan(folder))
         data = open_run_data(plan.base.data, seed=plan.base.seed)
-        check_same(data, plan.base.data)
+        check_same(data, plan.base)
     else:
         plan, data, folder = _planned(arguments, ranks)
     if ranks.first:
@@ -104,8 +103,8 @@ def _finetune(arguments: Arguments, ranks: Ranks, stop: StopSignal) -> Trained:
             watcher.note(words)
             yield watcher
 
-    work = Finetuning(plan=plan, data=data, folder=folder, ranks=ranks, watch=watch, stop=stop)
-    return work.carry_out(), folder
+    work = Finetuning(plan=plan, data=data, folder=folder, ranks=ranks)
+    return work.carry_out(watch, stop), folder
 
 
 def _planned(arguments: Arguments, ranks: Ranks) -> tuple[FinetunePlan, RunData, RunFolder]:
@@ -134,10 +133,7 @@ def _planned(arguments: Arguments, ranks: Ranks) -> tuple[FinetunePlan, RunData,
         trial = replace(trial, config=plan.base)
         stored = read_plan(folder).base.steps if folder.plan.is_file() and folder.begun else None
         plan = planned(stored or steps_for(trial, arguments.minutes / plan.trainings, lambda steps: steps), found)
-    Run(config=plan.base, data=data, folder=folder, ranks=ranks).check()
-    if plan.trainings > plan.runs:
-        dev = open_run_data(replace(plan.base.data, role="dev"), seed=plan.base.seed)
-        Run(config=plan.tried(plan.rates[0], dev), data=dev, folder=folder, ranks=ranks).check()
+    Finetuning(plan=plan, data=data, folder=folder, ranks=ranks).check()
     return plan, data, folder
 
 
@@ -155,12 +151,11 @@ def _plan(
     facts = facts_of(data, source.config.channels)
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     adaptation = find_adaptation(arguments.recipe)(facts)
-    settings = adapted_settings(source, facts, adaptation, image_size=size, frozen=arguments.frozen)
     rates = _rates(arguments, adaptation)
-    settings["schedule"]["peak"] = quick_rate(rates)
+    draft = adapt(source, facts, adaptation, image_size=size, frozen=arguments.frozen).at_rate(quick_rate(rates))
     dev_fraction = adaptation.dev_fraction if arguments.dev_fraction is None else arguments.dev_fraction
     base = fill(
-        settings,
+        draft,
         replace(data_config, dev_fraction=dev_fraction),
         data,
         steps=steps,
@@ -226,18 +221,26 @@ def _estimate(plan: FinetunePlan, data: RunData, folder: RunFolder, ranks: Ranks
         )
 
 
-def _print_result(done: Trained) -> None:
-    result, folder = done
-    rows = [
-        (f"rate {row['rate']:g}", f"{row['accuracy']:.2%}", f"{row['images']} images of dev") for row in result["sweep"]
-    ]
-    rows += [(f"rate {rate:g}", "diverged", "the loss was not finite") for rate in result["diverged"]]
-    rows += result_rows(result, folder)
-    if "accuracy_mean" in result:
-        told = f"{result['accuracy_mean']:.2%} +- {result['accuracy_std']:.2%}"
-        rows.append((f"{len(result['accuracies'])} seeds", told, "mean and standard deviation"))
+def _as_json(done: Tuned) -> None:
+    tuned, folder = done
+    print_json({"run": str(folder.path)} | tuned.as_dict())
+
+
+def _print_result(done: Tuned) -> None:
+    tuned, folder = done
+    rows = [(row.cell, *_figure(row)) for row in tuned.sweep.rows]
+    rows += result_rows(dict(tuned.result), folder)
+    if spread := tuned.spread:
+        mean = f"{spread['accuracy_mean']:.2%} +- {spread['accuracy_std']:.2%}"
+        rows.append((f"{len(spread['accuracies'])} seeds", mean, "mean and standard deviation"))
     print_table("Fine-tuned", ("", "value", "note"), rows)
     print(f"\nNext: vitrail predict {folder.model} IMAGE")
+
+
+def _figure(row: Row) -> tuple[str, str]:
+    if row.diverged is not None:
+        return f"diverged at step {row.steps}", "the loss was not finite"
+    return f"{row.accuracy:.2%}", f"{row.images} images of {row.split}"
 
 
 def _default_out(data: str, source: str) -> str:

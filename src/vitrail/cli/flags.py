@@ -1,9 +1,11 @@
-"""How flags look in `--help`, and sizes as people write them; imports neither torch nor rich."""
+"""What a field of a verb's `Arguments` says beside its type, and sizes as people write them.
+
+Imports neither torch nor rich.
+"""
 
 import re
-from typing import Annotated, Any
-
-import tyro
+from dataclasses import dataclass
+from typing import Annotated
 
 from vitrail.base.errors import ConfigError
 
@@ -16,12 +18,28 @@ def parse_size(text: str) -> tuple[int, int]:
     return int(sides[0]), int(sides[-1])
 
 
-def flag(metavar: str, default: str | None = None) -> Any:
-    """Describe a flag in `--help`: what its value looks like, and what stands for leaving it out."""
-    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})" if default else None)
+@dataclass(frozen=True)
+class Flag:
+    """How a field looks in `--help` and in messages."""
+
+    metavar: str
+    """What its value looks like."""
+    default: str | None = None
+    """What stands for leaving it out; None takes the field's own default."""
+    name: str | None = None
+    """What is typed after the dashes; None takes the field's name."""
+
+
+def flag(metavar: str, default: str | None = None, *, name: str | None = None) -> Flag:
+    """Describe a field: what its value looks like, what stands for leaving it out, and another name than its own."""
+    return Flag(metavar, default, name)
+
+
+Positional = "positional"
+"""Marks a field whose value is given by its place, without a flag: `Annotated[str, Positional, flag("DATA")]`."""
 
 
 ImageSize = Annotated[str, flag("PIXELS|HxW")]
 """A flag that takes an image size; read it with `parse_size`."""
-Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+Switch = bool
 """A flag without a value."""

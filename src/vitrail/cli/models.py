@@ -7,10 +7,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import tyro
-
 from vitrail.base.errors import GridError
-from vitrail.cli.report import ImageSize, Switch, flag, parse_size, print_json, print_table
+from vitrail.cli.report import ImageSize, Positional, Switch, flag, parse_size, print_json, print_table
 from vitrail.model.build import configure
 from vitrail.model.cost import cost
 from vitrail.model.variants import NAMES
@@ -20,7 +18,7 @@ from vitrail.model.variants import NAMES
 class Arguments:
     """Flags of `vitrail models`."""
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, flag("[MODEL ...]", "all")] = ()
+    names: Annotated[tuple[str, ...], Positional, flag("[MODEL ...]", "all")] = ()
     """Models to list, such as B/16 R50+B/16 R50x1."""
     image_size: ImageSize = "224"
     """Height and width of the images, in pixels."""

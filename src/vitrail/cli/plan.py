@@ -12,10 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-import tyro
-
 from vitrail.base.errors import ConfigError
-from vitrail.cli.report import Switch, counted, flag, in_bytes, parse_size, print_json, print_table
+from vitrail.cli.report import Positional, Switch, counted, flag, in_bytes, parse_size, print_json, print_table
 from vitrail.model.build import configure
 from vitrail.recipes import paper
 from vitrail.runs.plan import Optimizer, Plan, Precision, plan
@@ -37,7 +35,7 @@ Preset = Literal[
 class Arguments:
     """Flags of `vitrail plan`."""
 
-    model: Annotated[str, tyro.conf.Positional, flag("MODEL")]
+    model: Annotated[str, Positional, flag("MODEL")]
     """A model, such as B/16, R50+B/16 or R50x1."""
     preset: Annotated[Preset | None, flag("|".join(get_args(Preset)), "none")] = None
     """One of the paper's runs."""

@@ -17,12 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import tyro
-
-from vitrail.base.digest import begin
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.printable import printable
-from vitrail.cli.flags import Switch, flag, parse_size
+from vitrail.cli.flags import Positional, Switch, flag, parse_size
 from vitrail.cli.say import say
 from vitrail.predict.writers import Row, check_output
 
@@ -37,13 +34,9 @@ if TYPE_CHECKING:
 class Arguments:
     """Flags of `vitrail predict`."""
 
-    model: Annotated[str, tyro.conf.Positional, flag("MODEL")]
+    model: Annotated[str, Positional, flag("MODEL")]
     """A file or folder of weights, of any format that `vitrail show` reads."""
-    images: Annotated[
-        tuple[str, ...],
-        tyro.conf.Positional,
-        tyro.conf.arg(metavar="IMAGE-OR-FOLDER [...]", help_behavior_hint="(required)"),
-    ]
+    images: Annotated[tuple[str, ...], Positional, flag("IMAGE-OR-FOLDER [...]")]
     """What to look at."""
     top: int = 5
     """How many classes to tell for each image."""
@@ -80,7 +73,6 @@ def run(arguments: Arguments) -> int:
             raise ConfigError(f"--{name} is {given}, but must be at least 1.")
     if out is not None:
         check_output(out)
-    begin(Path(arguments.model))  # the file is hashed while torch is imported
     gc.disable()  # what imports make is there to stay; to look for garbage in it takes a tenth of the time
 
     from vitrail.base.memory import keep_freed_memory

@@ -8,9 +8,7 @@ Example: vitrail recipes imagenet1k-B/16
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import tyro
-
-from vitrail.cli.report import Switch, flag, print_json, print_table
+from vitrail.cli.report import Positional, Switch, flag, print_json, print_table
 from vitrail.recipes.finetuning import FINETUNING, FinetuningRecipe
 from vitrail.recipes.names import SMALL_DATA, SMOKE, find_recipe, recipe_names
 from vitrail.recipes.paper import DATASETS
@@ -21,7 +19,7 @@ from vitrail.recipes.pretraining import PRETRAINING
 class Arguments:
     """Flags of `vitrail recipes`."""
 
-    names: Annotated[tuple[str, ...], tyro.conf.Positional, flag("[NAME ...]", "all")] = ()
+    names: Annotated[tuple[str, ...], Positional, flag("[NAME ...]", "all")] = ()
     """Recipes to show."""
     json: Switch = False
     """Write JSON to stdout."""

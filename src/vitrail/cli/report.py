@@ -13,6 +13,7 @@ from rich.table import Table
 
 from vitrail.base.printable import printable
 from vitrail.cli.flags import ImageSize as ImageSize
+from vitrail.cli.flags import Positional as Positional
 from vitrail.cli.flags import Switch as Switch
 from vitrail.cli.flags import flag as flag
 from vitrail.cli.flags import parse_size as parse_size
@@ -83,7 +84,7 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def counted(number: float, unit: str = "") -> str:
+def counted(number: int | float, unit: str = "") -> str:
     """Write 86567656 as 86.57 M."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:

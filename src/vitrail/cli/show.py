@@ -7,19 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import tyro
-
 from vitrail.checkpoint.files import ZERO_HEAD, has_zero_head
 from vitrail.checkpoint.store import describe
 from vitrail.cli.model_file import FileFlags, open_file, parameters
-from vitrail.cli.report import Switch, flag, print_json, print_table, value_text
+from vitrail.cli.report import Positional, Switch, flag, print_json, print_table, value_text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments(FileFlags):
     """Flags of `vitrail show`."""
 
-    file: Annotated[str, tyro.conf.Positional, flag("FILE")]
+    file: Annotated[str, Positional, flag("FILE")]
     """A file or folder of weights, of any format."""
     pickle: Switch = False
     """Let torch's pickled files be opened, of which only tensors are read."""

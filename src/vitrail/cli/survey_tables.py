@@ -80,7 +80,7 @@ def _show_ending(report: dict[str, Any]) -> None:
     if clean:
         lines.append(f"{clean['file']} lists {clean['images']:,} images; {len(clean['left_out']):,} were left out.")
         lines += [f"It lies outside their folder: open it with --root {clean['root']}."] * (clean["root"] is not None)
-    wishes = ["--sheet OUT.png draws the classes and what augmentation does"] * (not report["sheet"])
+    wishes = ["--sheet OUT.html shows the classes and what augmentation does"] * (not report["sheet"])
     if report["files"] and not clean and (report["unreadable"] or report["leaks"] or report["exact"]):
         wishes.append("--clean OUT.csv writes a list without what is broken or leaked")
     if wishes:

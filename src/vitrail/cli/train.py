@@ -13,12 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
-from vitrail.cli.report import Switch, flag, parse_size
+from vitrail.cli.report import Positional, Switch, flag, parse_size
 from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, check_unshaped, data_of, execution_of, settings_of
 from vitrail.cli.watch import Trained, Watcher, as_json, print_choices, print_result
@@ -37,7 +35,7 @@ from vitrail.train.signals import StopSignal
 class Arguments(RunFlags):
     """Flags of `vitrail train`."""
 
-    data: Annotated[str | None, tyro.conf.Positional, flag("[DATA]", "sample, the embedded Fashion-MNIST")] = None
+    data: Annotated[str | None, Positional, flag("[DATA]", "sample, the embedded Fashion-MNIST")] = None
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
     model: Annotated[str | None, flag("MODEL", RULE)] = None
     """A model of `vitrail models`, such as S/16, R50+B/16 or R50x1."""
@@ -135,8 +133,8 @@ def _stored(arguments: Arguments) -> tuple[RunConfig, RunData]:
             "with it, or give another --out."
         )
     data = open_run_data(config.data, seed=config.seed)
-    check_same(data, config.data, every_image=arguments.resume is not None)
-    return replace(config, data=data.described(config.data)), data
+    check_same(data, config, every_image=arguments.resume is not None)
+    return replace(config, facts=data.facts), data
 
 
 def _read_file(path: Path) -> RunConfig:

@@ -1,50 +1,175 @@
-"""Read a verb's flags, and say in one sentence what is wrong with them."""
+"""Read a verb's words into its `Arguments`, and raise one sentence for what is wrong with them.
 
-import contextlib
-import io
-import re
+`Arguments` is a dataclass: its types decide what a word may be, `Annotated[..., flag(...)]` how it is called. argparse
+finds the flags; everything that can be wrong with a value is checked here, so that no message of argparse is ever read.
+"""
+
+import argparse
+import types
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, dataclass, fields
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import tyro
+from vitrail.base.errors import VitrailError, did_you_mean
+from vitrail.cli.flags import Flag, Positional
 
-from vitrail.base.errors import VitrailError
+_HELP = ("-h", "--help")
 
 
 class UsageError(VitrailError):
-    """Flags that the verb does not understand."""
+    """Words that the verb does not understand."""
 
 
-def parse(verb: str, module: ModuleType, words: list[str]) -> Any:
-    """Return the verb's `Arguments`; tyro draws help as it likes, but a complaint becomes a sentence."""
-    complaint = io.StringIO()
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One field of `Arguments` as a person types it."""
+
+    dest: str
+    """The field."""
+    name: str
+    """What is typed, such as --image-size, or how a positional is called, such as DATA."""
+    metavar: str
+    """What the value looks like."""
+    kind: type
+    """The type of one value: str, int, float, or bool for a switch."""
+    choices: tuple[str, ...] = ()
+    """The only values, if they are few."""
+    many: bool = False
+    """Whether it takes any number of values."""
+    positional: bool = False
+    default: Any = MISSING
+    told: str | None = None
+    """What `--help` writes for leaving it out."""
+
+    def read(self, word: str) -> Any:
+        """Return one value, or raise what is wrong with it."""
+        if self.choices and word not in self.choices:
+            raise UsageError(f"{self.name} is given {word!r}, but takes one of {', '.join(sorted(self.choices))}.")
+        try:
+            return self.kind(word)
+        except ValueError:
+            raise UsageError(f"{self.name} is given {word!r}, but takes {self.metavar}.") from None
+
+
+def parse(verb: str, module: ModuleType, words: Sequence[str]) -> Any:
+    """Return the verb's `Arguments`; for `--help`, print what it takes and leave."""
+    known = read_fields(module.Arguments)
+    flagged, plain = _split(words)
+    if set(_HELP) & set(flagged):
+        from vitrail.cli.usage_help import help_text
+
+        print(help_text(verb, module, known))
+        raise SystemExit(0)
     try:
-        with contextlib.redirect_stderr(complaint):
-            return tyro.cli(module.Arguments, prog=f"vitrail {verb}", description=module.__doc__, args=words)
-    except SystemExit as stop:
-        if not stop.code:
-            raise
-        raise UsageError(f"{_sentence(complaint.getvalue())} `vitrail {verb} --help` lists what it takes.") from None
+        return module.Arguments(**_values(known, flagged, plain))
+    except UsageError as error:
+        sentence, question, hint = str(error).partition(" Did you mean")
+        raise UsageError(f"{sentence} `vitrail {verb} --help` lists what it takes.{question}{hint}") from None
 
 
-def _sentence(complaint: str) -> str:
-    """Take tyro's complaint out of its box and leave out what speaks of Python types."""
-    lines = [line.strip("│|╭╮╰╯─ ") for line in complaint.splitlines()[1:]]
-    text = " ".join(line for line in lines if line.strip("+-"))  # a terminal without lines draws boxes of these
-    value = re.match(r"Error parsing (?P<flag>\S+): .*?(?: from \[|: )'(?P<given>.*?)'", text)
-    if value:
-        flag = value["flag"].partition("|")[0]
-        wanted = re.search(rf"helptext: {re.escape(flag)} (?P<wanted>\S+)", text)
-        needed = f", but takes {wanted['wanted']}" if wanted else ", which it cannot read"
-        return f"{flag} is given {value['given']!r}{needed}."
-    missing = re.match(r"(?:Missing from .*?|The following arguments are required): ?(?P<name>[A-Z]+|\S+)", text)
-    if missing:
-        return f"{missing['name']} is missing."
-    choice = re.match(
-        r"invalid choice '(?P<given>.*?)' for argument '(?P<flag>.*?)'\. Expected one of \((?P<known>.*?)\)", text
+def read_fields(arguments: type) -> list[Field]:
+    """List what a verb takes, in the order of the fields."""
+    hints = get_type_hints(arguments, include_extras=True)
+    return [_field(field.name, hints[field.name], field.default) for field in fields(arguments)]
+
+
+def _field(dest: str, hint: Any, default: Any) -> Field:
+    notes = getattr(hint, "__metadata__", ())  # of Annotated
+    hint = get_args(hint)[0] if notes else hint
+    if get_origin(hint) in (Union, types.UnionType):
+        (hint,) = (member for member in get_args(hint) if member is not types.NoneType)
+    many = get_origin(hint) is tuple
+    if many:
+        hint = get_args(hint)[0]
+    choices = get_args(hint) if get_origin(hint) is Literal else ()
+    kind = str if choices else hint
+    if kind not in (str, int, float, bool):
+        raise TypeError(f"the field {dest} is a {hint}, which no flag can be.")
+    described = next((note for note in notes if isinstance(note, Flag)), None)
+    metavar = described.metavar if described else "|".join(choices) or kind.__name__.upper()
+    typed = (described.name if described else None) or dest.replace("_", "-")
+    positional = Positional in notes
+    return Field(
+        dest=dest,
+        name=metavar.split()[0].strip("[]") if positional else f"--{typed}",
+        metavar=metavar,
+        kind=kind,
+        choices=choices,
+        many=many,
+        positional=positional,
+        default=default,
+        told=described.default if described else None,
     )
-    if choice:
-        known = sorted(set(re.findall(r"'(.*?)'", choice["known"])) - {"None"})
-        return f"{choice['flag']} is given {choice['given']!r}, but takes one of {', '.join(known)}."
-    text = re.split(r" (?:Perhaps you meant|For full helptext|Argument helptext|Similar arguments)", text)[0].strip()
-    return text if text.endswith(".") else f"{text}."
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Divide words at the first `--`, behind which nothing is a flag; a negative number goes to the flag before it."""
+    end = words.index("--") if "--" in words else len(words)
+    flagged: list[str] = []
+    for word in words[:end]:
+        last = flagged[-1] if flagged else ""
+        if word.startswith("-") and _is_number(word) and last.startswith("--") and "=" not in last:
+            flagged[-1] += f"={word}"
+        else:
+            flagged.append(word)
+    return flagged, list(words[end + 1 :])
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _values(known: Sequence[Field], flagged: Sequence[str], plain: Sequence[str]) -> dict[str, Any]:
+    """Return the fields that were given."""
+    parser = argparse.ArgumentParser(
+        add_help=False, allow_abbrev=False, exit_on_error=False, argument_default=argparse.SUPPRESS
+    )
+    for field in known:
+        if field.kind is bool:
+            parser.add_argument(field.name, dest=field.dest, action="store_true")
+        elif field.many and not field.positional:
+            parser.add_argument(field.name, dest=field.dest, nargs="*", action="extend")
+        elif not field.positional:
+            parser.add_argument(field.name, dest=field.dest)
+    by_name = {field.name: field for field in known if not field.positional}
+    try:
+        found, rest = parser.parse_known_args(list(flagged))
+    except argparse.ArgumentError as error:  # a switch with a value, or a flag without one
+        field = by_name[str(error.argument_name)]
+        raise UsageError(
+            f"{field.name} takes no value."
+            if field.kind is bool
+            else f"{field.name} takes {field.metavar}, but is given nothing."
+        ) from None
+    for word in rest:
+        if word.startswith("-") and word != "-":
+            name = word.partition("=")[0]
+            raise UsageError(f"there is no flag {name}.{did_you_mean(name, by_name, most=1)}")
+    values = vars(found)
+    for field in by_name.values():
+        if field.dest in values and field.kind is not bool:
+            given = values[field.dest]
+            values[field.dest] = tuple(map(field.read, given)) if field.many else field.read(given)
+    return values | _placed([field for field in known if field.positional], [*rest, *plain])
+
+
+def _placed(known: Iterable[Field], words: list[str]) -> dict[str, Any]:
+    """Give the words without a flag to the positionals, in order."""
+    values: dict[str, Any] = {}
+    surplus = f", but is also given {words[-1]!r}." if words else ""
+    for field in known:
+        if field.many:
+            values[field.dest], words = tuple(map(field.read, words)), []
+        elif words:
+            values[field.dest], *words = field.read(words[0]), *words[1:]
+        elif field.default is MISSING:
+            raise UsageError(f"{field.name} is missing.")
+    if words:
+        taken = " and ".join(field.name for field in known) or "flags only"
+        raise UsageError(f"it takes {taken}{surplus}")
+    return values

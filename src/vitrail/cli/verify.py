@@ -10,19 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
 from vitrail.base.errors import CheckpointError, InputError
 from vitrail.checkpoint.files import is_finite
 from vitrail.cli.model_file import FileFlags, open_file
-from vitrail.cli.report import Switch, flag, print_json
+from vitrail.cli.report import Positional, Switch, flag, print_json
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments(FileFlags):
     """Flags of `vitrail verify`."""
 
-    file: Annotated[str, tyro.conf.Positional, flag("FILE")]
+    file: Annotated[str, Positional, flag("FILE")]
     """A file or folder of weights, of any format."""
     pickle: Switch = False
     """Let torch's pickled files be opened, of which only tensors are read."""

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
-
 from vitrail.base.printable import printable
 from vitrail.base.ranks import Ranks
 from vitrail.cli.model_file import model_name
-from vitrail.cli.report import Switch, flag, parse_size, print_json, print_table
+from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json, print_table
 from vitrail.cli.stoppable import carry_out
 from vitrail.cli.watch import Watcher
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
@@ -37,9 +35,9 @@ Finished = dict[str, tuple[Run, dict[str, Any]]]
 class Arguments:
     """Flags of `vitrail vtab`."""
 
-    model: Annotated[str, tyro.conf.Positional, flag("MODEL")]
+    model: Annotated[str, Positional, flag("MODEL")]
     """The model to begin with: any file that `vitrail show` reads."""
-    root: Annotated[str, tyro.conf.Positional, flag("ROOT")]
+    root: Annotated[str, Positional, flag("ROOT")]
     """The folder in which the folders of the tasks lie."""
     tasks: Annotated[tuple[str, ...], flag("TASK [TASK ...]", "all that are there")] = ()
     """Tasks to run, such as dtd svhn."""

@@ -6,27 +6,33 @@ by all workers as they are, and written to a file that is mapped into memory whe
 """
 
 import json
-import struct
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Int, UInt8
+from torch import Tensor
 
-from vitrail.base.errors import InputError
+from vitrail.base.container import open_container, write_container
+from vitrail.base.errors import CheckpointError, InputError
 from vitrail.base.files import atomic_write
+from vitrail.base.tensors import from_tensors
 
-_MAGIC = b"VITRAIL INDEX 1\n"
-_ALIGN = 64
-_MOST_HEADER = 64 << 20
+_MARK, _VERSION = "vitrail.index", "2"
+_FIRST = f'{{"__metadata__":{{"{_MARK}":"{_VERSION}"'.encode()
+"""How the header of an index begins."""
+_DESCRIBED = "described"
+"""The array that holds the description: a list of a million broken files is more than a header may be."""
+_MOST_TEXT = 64 << 20
 Bytes = UInt8[np.ndarray, "byte"]
 Offsets = Int[np.ndarray, "place"]
 Rows = Int[np.ndarray, "image"]
 
-_KINDS = ("|u1", "|i1", "<i2", "<i4", "<i8")
+_KINDS = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,64 +95,50 @@ def names_of(names: Iterable[bytes]) -> Names:
 
 
 def write_arrays(path: Path, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write flat arrays and a JSON description of them to one file: magic, header length, header, aligned arrays."""
-    places, at = {}, 0
-    for name, values in arrays.items():
-        at += -at % _ALIGN
-        places[name] = {"dtype": values.dtype.newbyteorder("<").str, "length": len(values), "at": at}
-        at += values.nbytes
-    header = json.dumps({"described": dict(described), "arrays": places}).encode()
-    header += b" " * (-(len(_MAGIC) + 8 + len(header)) % _ALIGN)
+    """Write flat arrays and a JSON description of them to one file of our container format, with its digest."""
+    text = np.frombuffer(bytearray(json.dumps(dict(described)).encode()), np.uint8)
+    tensors = {name: _tensor(values) for name, values in {**arrays, _DESCRIBED: text}.items()}
     with atomic_write(path) as file:
-        file.write(_MAGIC + struct.pack("<Q", len(header)) + header)
-        at = 0
-        for values in arrays.values():
-            file.write(bytes(-at % _ALIGN))
-            at += -at % _ALIGN + values.nbytes
-            for part in _parts(values):
-                file.write(part)
+        write_container(file, from_tensors(tensors, str(path)), {_MARK: _VERSION}, digest=True)
 
 
-def _parts(values: np.ndarray) -> Iterator[bytes]:
-    """Cut an array into pieces that are written one by one, little-endian."""
-    for start in range(0, len(values), 1 << 22):
-        part = values[start : start + (1 << 22)]
-        yield part.astype(part.dtype.newbyteorder("<"), copy=False).tobytes()
+def _tensor(values: np.ndarray) -> Tensor:
+    """Return the numbers as torch takes them: in one piece, in this machine's order of bytes, and writable."""
+    native = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    return torch.from_numpy(native if native.flags.writeable else native.copy())
 
 
 def is_index(path: Path) -> bool:
-    """Tell whether a file is an index, by its first bytes."""
+    """Report whether a file is an index, by its first bytes."""
     with path.open("rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
+        return file.read(8 + len(_FIRST))[8:] == _FIRST
 
 
 def map_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Map the arrays of an index file into memory; only what is touched is ever read."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        start = file.read(len(_MAGIC) + 8)
-        if start[: len(_MAGIC)] != _MAGIC or len(start) < len(_MAGIC) + 8:
-            raise InputError(f"{path} is no index of images; make one with vitrail.data.save_index.")
-        length = struct.unpack("<Q", start[len(_MAGIC) :])[0]
-        base = len(start) + length
-        if length > _MOST_HEADER or base > size:
-            raise InputError(f"{path} is damaged: its header claims {length} bytes; make the index again.")
-        try:
-            header = json.loads(file.read(length))
-            described, places = dict(header["described"]), dict(header["arrays"])
-            arrays = {name: _mapped(path, base, size, **place) for name, place in places.items()}
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(f"{path} is damaged: its header does not describe its arrays; make it again.") from None
+    """Map the arrays of an index file into memory, where all processes share them, and check their digest."""
+    if not is_index(path):
+        raise InputError(f"{path} is not an index of images; make one with vitrail.data.save_index.")
+    try:
+        container = open_container(path)
+    except CheckpointError:
+        raise _damaged(path, "its header does not describe its arrays") from None
+    if any(len(shape) != 1 or dtype not in _KINDS for (shape, dtype), _ in container.places.values()):
+        raise _damaged(path, "it holds something else than rows of whole numbers")
+    if container.recorded_digest() != container.computed_digest():
+        raise _damaged(path, "its digest is another")
+    arrays = {}
+    for name in container.places:
+        container.release(name)  # hashing has touched every page; from now on only what is used is in memory
+        arrays[name] = container.tensor(name).numpy()
+        arrays[name].flags.writeable = False
+    try:
+        described = json.loads(arrays.pop(_DESCRIBED)[:_MOST_TEXT].tobytes())  # what is longer is no JSON then
+    except (KeyError, ValueError, RecursionError):
+        described = None
+    if not isinstance(described, dict):
+        raise _damaged(path, "its description cannot be read")
     return described, arrays
 
 
-def _mapped(path: Path, base: int, size: int, *, dtype: str, length: int, at: int) -> np.ndarray:
-    """Map one array, if it lies inside the file."""
-    if dtype not in _KINDS or not (isinstance(length, int) and isinstance(at, int)) or min(length, at) < 0:
-        raise ValueError
-    kind = np.dtype(dtype)
-    if base + at + length * kind.itemsize > size:
-        raise InputError(f"{path} is cut off: an array of it would end beyond the file; make the index again.")
-    if length == 0:
-        return np.empty(0, kind)
-    return np.memmap(path, kind, "r", base + at, (length,))
+def _damaged(path: Path, reason: str) -> InputError:
+    return InputError(f"{path} is damaged: {reason}; make the index again.")

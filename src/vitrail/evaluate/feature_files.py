@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from vitrail.base.container import open_container, write_container
 from vitrail.base.errors import CheckpointError, ImageError, WriteError
 from vitrail.base.files import atomic_write, cache_folder
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
-from vitrail.checkpoint.container import open_container, write_container
+from vitrail.base.tensors import from_tensors
 from vitrail.checkpoint.files import weights_digest
-from vitrail.checkpoint.source import from_tensors
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import evaluation_shard

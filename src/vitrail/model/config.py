@@ -58,6 +58,7 @@ class BackboneConfig:
 class ViTConfig(ModelConfig, kind="vit"):
     """A Vision Transformer or a hybrid: the sizes of Table 1 and every choice of the paper."""
 
+    noun = "Vision Transformer"
     dim: int
     """Width D of every token."""
     depth: int

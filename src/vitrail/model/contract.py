@@ -37,6 +37,8 @@ class ModelConfig(Tagged, ABC):
     """Outputs K of the last linear layer; 0 leaves that layer out."""
     head_bias: float = 0.0
     """Initial bias of the last layer: 0 for softmax; about -log(classes) for sigmoid loss."""
+    noun: ClassVar[str] = "model of another kind"
+    """What people call a model of this kind, after "a"."""
     module: ClassVar[type["Model"]]
     """The class that these settings build."""
     any_size: ClassVar[bool] = False

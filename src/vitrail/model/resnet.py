@@ -24,6 +24,7 @@ from vitrail.model.vit import check_images
 class ResNetConfig(ModelConfig, kind="resnet"):
     """A BiT ResNet."""
 
+    noun = "ResNet"
     blocks: tuple[int, ...]
     """Units in each stage; (3, 4, 6, 3) for R50."""
     width: int = 64

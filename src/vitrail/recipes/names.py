@@ -2,17 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.base.settings import to_dict
-from vitrail.model.contract import read_model_config
 from vitrail.model.patches import Size, size_text
 from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.pretraining import PRETRAINING
 from vitrail.runs.adapt import Adaptation, choose_adaptation
-from vitrail.runs.choose import Facts, choose
-from vitrail.runs.request import Recipe
+from vitrail.runs.choose import choose
+from vitrail.runs.draft import Draft, Facts, Recipe
 
 SMALL_DATA = "small-data"
 SMOKE = "-smoke"
@@ -65,11 +62,9 @@ def find_adaptation(name: str | None) -> Callable[[Facts], Adaptation]:
 def smoke(recipe: Recipe) -> Recipe:
     """Make a recipe tiny: a model of the same kind, 32 pixels, 8 images a step, 6 steps; all else stays."""
 
-    def small(facts: Facts) -> dict[str, Any]:
-        settings = recipe(facts)
-        settings["model"] = to_dict(read_model_config(settings["model"]).shrunk(SMOKE_SIZE))
-        settings["preprocessing"] = settings["preprocessing"] | {"image_size": list(SMOKE_SIZE)}
-        settings["schedule"] = settings["schedule"] | {"warmup_steps": 2}
-        return settings | {"batch": 8, "steps": 6}
+    def small(facts: Facts) -> Draft:
+        draft = recipe(facts)
+        draft = draft.with_model(draft.model.shrunk(SMOKE_SIZE))
+        return replace(draft, schedule=replace(draft.schedule, warmup_steps=2), batch=8, steps=6)
 
     return small

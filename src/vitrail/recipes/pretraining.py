@@ -6,15 +6,13 @@ a global norm of 1. Gradients, optimiser and schedule are the paper's; the data 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-from vitrail.base.settings import to_dict
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
 from vitrail.model.build import configure
 from vitrail.model.cost import cost
 from vitrail.recipes.paper import DATASETS, EXAFLOPS, PRETRAINING_BATCH, SCRATCH_RESULTS, TABLE_3, Pretraining
-from vitrail.runs.choose import Facts
+from vitrail.runs.draft import Draft, Facts
 from vitrail.runs.plan import FLOPS_PER_MAC
 from vitrail.train.classification import ClassificationConfig
 from vitrail.train.optimizers import OptimizerConfig
@@ -58,31 +56,31 @@ class PretrainingRecipe:
         """What the paper says it cost."""
         return EXAFLOPS.get((self.model, self.epochs)) if self.row.data == "jft300m" else None
 
-    def __call__(self, facts: Facts) -> dict[str, Any]:
-        """Return the settings of the run on such data."""
+    def __call__(self, facts: Facts) -> Draft:
+        """Return the run on such data."""
         row, many = self.row, self.row.data != "imagenet1k"
-        given: dict[str, Any] = {"image_size": 224, "num_classes": facts.classes, "channels": facts.channels}
-        config = configure(self.model, **given, head_bias=HEAD_BIAS if many else 0.0)
-        config = config.for_pretraining(dropout=row.dropout)
-        return {
-            "model": to_dict(config),
-            "preprocessing": to_dict(preset("google", image_size=(224, 224), channels=facts.channels)),
-            "augmentation": to_dict(Augmentation()),
-            "objective": to_dict(ClassificationConfig(loss="sigmoid" if many else "softmax")),
-            "optimizer": to_dict(
-                OptimizerConfig(weight_decay=row.weight_decay, clip_norm=None if row.data == "jft300m" else 1.0)
+        config = configure(
+            self.model,
+            image_size=224,
+            num_classes=facts.classes,
+            channels=facts.channels,
+            head_bias=HEAD_BIAS if many else 0.0,
+        )
+        return Draft(
+            model=config.for_pretraining(dropout=row.dropout),
+            preprocessing=preset("google", image_size=(224, 224), channels=facts.channels),
+            augmentation=Augmentation(),
+            objective=ClassificationConfig(loss="sigmoid" if many else "softmax"),
+            optimizer=OptimizerConfig(weight_decay=row.weight_decay, clip_norm=None if row.data == "jft300m" else 1.0),
+            schedule=Schedule(
+                shape="linear" if row.decay == "linear" else "cosine",
+                peak=row.learning_rate,
+                end=LINEAR_END if row.decay == "linear" else 0.0,
+                warmup_steps=WARMUP_STEPS,
             ),
-            "schedule": to_dict(
-                Schedule(
-                    shape="linear" if row.decay == "linear" else "cosine",
-                    peak=row.learning_rate,
-                    end=LINEAR_END if row.decay == "linear" else 0.0,
-                    warmup_steps=WARMUP_STEPS,
-                )
-            ),
-            "batch": PRETRAINING_BATCH,
-            "steps": max(round(facts.images * self.epochs / PRETRAINING_BATCH), 1),
-        }
+            batch=PRETRAINING_BATCH,
+            steps=max(round(facts.images * self.epochs / PRETRAINING_BATCH), 1),
+        )
 
 
 def _recipes() -> dict[str, PretrainingRecipe]:

@@ -19,7 +19,7 @@ from vitrail.data.sources.vtab import is_vtab
 from vitrail.model.patches import Size
 from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.results import VTAB_GROUPS
-from vitrail.runs.adapt import adapted_settings
+from vitrail.runs.adapt import adapt
 from vitrail.runs.config import DataConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
@@ -119,7 +119,7 @@ def task_run(
     adaptation = FINETUNING["finetune-vtab"].adaptation()
     pixels = replace(source.preprocessing, geometry="square", crop_fraction=1.0)
     whole = Augmentation(crop="none", flip=0.0, interpolation=pixels.interpolation, antialias=pixels.antialias)
-    settings = adapted_settings(
+    draft = adapt(
         replace(source, preprocessing=pixels),
         facts_of(data, source.config.channels),
         replace(adaptation, augmentation=whole),
@@ -127,7 +127,7 @@ def task_run(
         frozen=False,
     )
     where = DataConfig(where=data.train.where, skip_broken=skip_broken, role="transfer")
-    config = fill(settings, where, data, steps=steps, epochs=None, changes=dict(changes), evaluations=1)
+    config = fill(draft, where, data, steps=steps, epochs=None, changes=changes, evaluations=1)
     run = Run(config=config, data=data, folder=RunFolder(path=out), ranks=ranks)
     run.check()
     return run

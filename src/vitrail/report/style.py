@@ -78,12 +78,19 @@ tbody tr:last-child > * { border-bottom: 0; }
 .heat { display: block; width: 100%; max-width: 520px; aspect-ratio: 1; image-rendering: pixelated;
   border: 1px solid var(--grid); background: var(--page); }
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(132px, 1fr)); gap: 1rem .9rem; }
-.gallery img { display: block; width: 100%; aspect-ratio: 1; object-fit: contain; background: var(--track);
-  border-radius: 6px; }
-.gallery img.few { image-rendering: pixelated; }
+.gallery img, .strip img { display: block; width: 100%; aspect-ratio: 1; object-fit: contain;
+  background: var(--track); border-radius: 6px; }
+.gallery img.few, .strip img.few { image-rendering: pixelated; }
 .gallery p { margin: .35rem 0 0; line-height: 1.3; font-size: .86rem; overflow-wrap: anywhere; }
 .gallery .wrong { color: var(--bad); font-weight: 600; }
 .gallery .file { color: var(--muted); font-size: .76rem; margin-top: .1rem; }
+.strips { display: grid; grid-template-columns: minmax(5.5rem, 12rem) 1fr; gap: .9rem 1.2rem; align-items: center;
+  margin-top: .8rem; }
+.strips h3, .pair p { margin: 0; overflow-wrap: anywhere; line-height: 1.3; }
+.strip { display: grid; grid-template-columns: repeat(6, minmax(0, 128px)); gap: .5rem; }
+.pair { display: grid; grid-template-columns: minmax(0, 13rem) 1fr; gap: .9rem; align-items: center; }
+.pair .strip { grid-template-columns: 1fr 1fr; }
+.pair p + p { margin-top: .35rem; }
 details { margin-top: .8rem; }
 summary { cursor: pointer; color: var(--first); width: fit-content; }
 details > :nth-child(2) { margin-top: .6rem; }
@@ -101,6 +108,6 @@ footer { color: var(--muted); font-size: .82rem; text-align: center; }
   .bar::before { margin-right: .2rem; } .matrix { font-size: .7rem; border-spacing: 1px; }
   .matrix td { min-width: 1.5rem; width: 1.6rem; height: 1.55rem; padding: 0; }
   .matrix thead th { font-size: .7rem; } .matrix thead th:first-child { white-space: normal; min-width: 0; }
-  .matrix tbody th { max-width: 5.2rem; } }
+  .matrix tbody th { max-width: 5.2rem; } .strips { grid-template-columns: 1fr; gap: .4rem; } }
 @media print { section, .tile { break-inside: avoid; } }
 """

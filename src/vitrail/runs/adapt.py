@@ -13,14 +13,12 @@
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
-from vitrail.base.settings import to_dict
 from vitrail.data.augment.settings import Augmentation
 from vitrail.model.patches import Size
-from vitrail.runs.choose import SMALL_SIDE, Facts
+from vitrail.runs.choose import SMALL_SIDE
+from vitrail.runs.draft import Draft, Facts
 from vitrail.runs.start import Source
-from vitrail.train.classification import ClassificationConfig
 from vitrail.train.optimizers import OptimizerConfig
 from vitrail.train.schedules import Schedule
 
@@ -63,28 +61,20 @@ def choose_adaptation(facts: Facts) -> Adaptation:
     )
 
 
-def adapted_settings(
-    source: Source, facts: Facts, adaptation: Adaptation, *, image_size: Size | None, frozen: bool
-) -> dict[str, Any]:
-    """Return the settings of a run that adapts a model to such data; the middle rate stands for all."""
+def adapt(source: Source, facts: Facts, adaptation: Adaptation, *, image_size: Size | None, frozen: bool) -> Draft:
+    """Return a run that adapts a model to such data; the middle rate stands for all."""
     config = source.adapted(num_classes=facts.classes, image_size=image_size or adaptation.image_size)
-    pixels = replace(source.preprocessing, image_size=config.image_size)
-    augmentation = adaptation.augmentation or _augmentation(facts, source, min(config.image_size))
-    optimizer = OptimizerConfig(name="sgd", clip_norm=1.0, frozen=source.backbone if frozen else ())
-    return {
-        "model": to_dict(config),
-        "start": to_dict(source.start),
-        "preprocessing": to_dict(pixels),
-        "augmentation": to_dict(augmentation),
-        "objective": to_dict(ClassificationConfig()),
-        "optimizer": to_dict(optimizer),
-        "schedule": to_dict(
-            Schedule(shape="cosine", peak=quick_rate(adaptation.rates), warmup_steps=adaptation.warmup_steps)
-        ),
-        "batch": adaptation.batch,
-        "steps": adaptation.steps,
-        "averaging": adaptation.averaging,
-    }
+    return Draft(
+        model=config,
+        start=source.start,
+        preprocessing=replace(source.preprocessing, image_size=config.image_size),
+        augmentation=adaptation.augmentation or _augmentation(facts, source, min(config.image_size)),
+        optimizer=OptimizerConfig(name="sgd", clip_norm=1.0, frozen=source.backbone if frozen else ()),
+        schedule=Schedule(shape="cosine", peak=quick_rate(adaptation.rates), warmup_steps=adaptation.warmup_steps),
+        batch=adaptation.batch,
+        steps=adaptation.steps,
+        averaging=adaptation.averaging,
+    )
 
 
 def quick_rate(rates: tuple[float, ...]) -> float:

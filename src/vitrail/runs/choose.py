@@ -16,14 +16,10 @@
 Measured on two cores; docs/log.md has what was tried.
 """
 
-from dataclasses import dataclass
-from typing import Any
-
-from vitrail.base.settings import to_dict
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
 from vitrail.model.config import BackboneConfig, ViTConfig
-from vitrail.train.classification import ClassificationConfig
+from vitrail.runs.draft import Draft, Facts
 from vitrail.train.optimizers import OptimizerConfig
 from vitrail.train.schedules import Schedule
 
@@ -31,33 +27,20 @@ SMALL_SIDE = 64
 MANY_IMAGES = 200_000
 
 
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What the rule looks at."""
-
-    images: int
-    """Training images."""
-    classes: int
-    channels: int
-    side: int
-    """The usual short side of the images, in pixels."""
-
-
-def choose(facts: Facts) -> dict[str, Any]:
-    """Return the settings of a run on such data, by the rule."""
+def choose(facts: Facts) -> Draft:
+    """Return a run on such data, by the rule."""
     side = choose_side(facts)
     batch = choose_batch(facts)
     steps = choose_steps(facts, batch)
-    return {
-        "model": to_dict(choose_model(facts, side)),
-        "preprocessing": to_dict(preset("huggingface", image_size=(side, side), channels=facts.channels)),
-        "augmentation": to_dict(choose_augmentation(facts, side)),
-        "objective": to_dict(ClassificationConfig()),
-        "optimizer": to_dict(OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)),
-        "schedule": to_dict(Schedule(shape="linear", peak=2e-3, warmup_steps=max(steps // 10, 1))),
-        "batch": batch,
-        "steps": steps,
-    }
+    return Draft(
+        model=choose_model(facts, side),
+        preprocessing=preset("huggingface", image_size=(side, side), channels=facts.channels),
+        augmentation=choose_augmentation(facts, side),
+        optimizer=OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0),
+        schedule=Schedule(shape="linear", peak=2e-3, warmup_steps=max(steps // 10, 1)),
+        batch=batch,
+        steps=steps,
+    )
 
 
 def choose_side(facts: Facts) -> int:
@@ -69,7 +52,7 @@ def choose_side(facts: Facts) -> int:
 
 
 def choose_model(facts: Facts, side: int) -> ViTConfig:
-    """Return a hybrid of a convolutional root and a Vision Transformer for so many images."""
+    """Return a hybrid of a convolutional root and a Vision Transformer for this many images."""
     large = facts.images >= MANY_IMAGES
     patch = 4 if side >= 224 else 2  # cells of 4 pixels
     return ViTConfig(

@@ -1,15 +1,11 @@
 """One run from its settings to its result, wherever it was stopped before."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from vitrail.base.errors import InputError, VitrailError
-from vitrail.base.ranks import Ranks
 from vitrail.runs.config import differences
 from vitrail.runs.finish import finish
-from vitrail.runs.folder import RUN_LOCK, RunFolder
+from vitrail.runs.folder import claimed
 from vitrail.runs.train import Run
 from vitrail.train.signals import StopSignal
 
@@ -35,7 +31,7 @@ def conduct(run: Run, watching: Watching, stop: StopSignal) -> dict[str, Any]:
     """
     if is_finished(run):
         return run.folder.read_result()
-    with claimed(run.folder, run.ranks, RUN_LOCK, partial(run.folder.enter, run.config)):
+    with claimed(run.folder.claim(), run.ranks, partial(run.folder.enter, run.config)):
         loop = run.loop(watch=watching, stop=stop)
         try:
             for note in loop.keeper.load(loop.state, run.ranks):
@@ -47,22 +43,6 @@ def conduct(run: Run, watching: Watching, stop: StopSignal) -> dict[str, Any]:
             return finish(run, loop)
         finally:
             loop.journal.close()
-
-
-@contextmanager
-def claimed(folder: RunFolder, ranks: Ranks, lock: str, enter: Callable[[], None]) -> Iterator[None]:
-    """Let the first rank hold a folder and enter it while all of them work; its refusal ends them all."""
-    with ExitStack() as stack:
-        problem: VitrailError | None = None
-        if ranks.first:
-            try:
-                stack.enter_context(folder.claim(lock))
-                enter()
-            except VitrailError as error:
-                problem = error
-        if ranks.any(problem is not None):
-            raise problem or InputError("the first rank could not begin, and says why.")
-        yield
 
 
 def is_finished(run: Run) -> bool:

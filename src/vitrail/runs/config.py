@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -24,7 +25,7 @@ Role = Literal["train", "dev", "transfer"]
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """What is learned from."""
+    """What was asked for to learn from."""
 
     where: str = "sample"
     """A folder, manifest, shards, arrays: whatever `vitrail data` opens."""
@@ -45,14 +46,20 @@ class DataConfig:
     """Share of the training images that `dev` holds out, where the data has no split for it."""
     split_seed: int | None = None
     """What random splits follow from; None for the run's own seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFacts:
+    """What the data turned out to hold, by which it is known again."""
+
     labels: tuple[str, ...] = ()
-    """The classes, as found in the training split."""
+    """The classes of the training split."""
     images: int = 0
-    """Training images, as found."""
-    seen: str | None = None
-    """SHA-256 of the names and classes of the training images, as found."""
-    held: str | None = None
-    """SHA-256 of the names and classes of the held-out images, as found."""
+    """Training images."""
+    train_digest: str | None = None
+    """SHA-256 of the names and classes of the training images."""
+    held_digest: str | None = None
+    """SHA-256 of the names and classes of the held-out images."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +134,9 @@ class RunConfig:
     """Everything that a run is a function of."""
 
     data: DataConfig
+    """What was asked of the data."""
+    facts: DataFacts = field(default_factory=DataFacts)
+    """What was found there."""
     model: ModelConfig
     """The model; its `kind` says which."""
     start: StartConfig | None = None
@@ -181,9 +191,9 @@ class RunConfig:
                 f"preprocessing makes images of {size_text(self.preprocessing.image_size)}, but the model takes "
                 f"{size_text(self.model.image_size)}; give both the same size."
             )
-        if self.objective.needs_labels and self.data.labels and self.model.num_classes != len(self.data.labels):
+        if self.objective.needs_labels and self.facts.labels and self.model.num_classes != len(self.facts.labels):
             raise ConfigError(
-                f"the model has {self.model.num_classes} classes, but the data has {len(self.data.labels)}; "
+                f"the model has {self.model.num_classes} classes, but the data has {len(self.facts.labels)}; "
                 "leave num_classes out, and it follows the data."
             )
         self.objective.check(self.model, [stage.image_size for stage in self.stages])
@@ -194,7 +204,7 @@ class RunConfig:
     @property
     def epochs(self) -> float:
         """How often each image is seen."""
-        return self.steps * self.batch / max(self.data.images, 1)
+        return self.steps * self.batch / max(self.facts.images, 1)
 
     @property
     def identity(self) -> str:
@@ -245,7 +255,7 @@ def flatten(settings: Any, path: str = "") -> dict[str, Any]:
     return found
 
 
-def with_settings(settings: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def with_settings(settings: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested settings with some of them changed, by path; `from_dict` says what is wrong with the result."""
     changed = dict(settings)
     for path, value in changes.items():

@@ -11,7 +11,7 @@ from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
 from vitrail.data.pixels.decode import probe
 from vitrail.data.subsets import fraction_of, stratified_split
-from vitrail.runs.config import DataConfig
+from vitrail.runs.config import DataConfig, DataFacts, RunConfig
 
 PROBED = 64
 """Images whose size stands for all of them."""
@@ -35,15 +35,15 @@ class RunData:
         """Count the held-out images."""
         return 0 if self.held is None else len(self.held)
 
-    def described(self, config: DataConfig) -> DataConfig:
-        """Return the config with what was found."""
-        seen, held = self.digests
-        return replace(config, labels=self.train.labels, images=len(self.train), seen=seen, held=held)
-
     @cached_property
-    def digests(self) -> tuple[str | None, str | None]:
-        """Digests of the names of both parts, by which their images are known again."""
-        return names_digest(self.train), names_digest(self.held)
+    def facts(self) -> DataFacts:
+        """What a run stores of its data; the digests of the names are computed once."""
+        return DataFacts(
+            labels=self.train.labels,
+            images=len(self.train),
+            train_digest=names_digest(self.train),
+            held_digest=names_digest(self.held),
+        )
 
 
 def open_run_data(config: DataConfig, *, seed: int) -> RunData:
@@ -124,17 +124,17 @@ def joined(one: Dataset, other: Dataset) -> Dataset:
     )
 
 
-def check_same(data: RunData, config: DataConfig, *, every_image: bool = True) -> None:
+def check_same(data: RunData, config: RunConfig, *, every_image: bool = True) -> None:
     """Refuse data that has changed since a stored run was made with it, or at least its classes and their number."""
-    found = data.described(config)
-    apart = [f"{config.images} training images then, {found.images} now"] if found.images != config.images else []
-    apart += [f"no class {label} any more" for label in config.labels if label not in found.labels]
-    apart += [f"a new class {label}" for label in found.labels if label not in config.labels]
-    if every_image and not apart and (found.seen, found.held) != (config.seen, config.held):
-        apart = ["other images, or other names of them"]
-    if apart:
+    then, now = config.facts, data.facts
+    changes = [f"{then.images} training images then, {now.images} now"] if now.images != then.images else []
+    changes += [f"no class {label} any more" for label in then.labels if label not in now.labels]
+    changes += [f"a new class {label}" for label in now.labels if label not in then.labels]
+    if every_image and not changes and now != then:
+        changes = ["other images, or other names of them"]
+    if changes:
         raise InputError(
-            f"{config.where} is not what the run was made with: {'; '.join(apart)}; it needs the same data."
+            f"{config.data.where} is not what the run was made with: {'; '.join(changes)}; it needs the same data."
         )
 
 

@@ -86,12 +86,14 @@ class Learned:
 
 
 def trained_on(provenance: Mapping[str, Any]) -> Learned | None:
-    """Return what the run of a model learned from, if its file tells."""
+    """Return what the run of a model learned from, if its file tells; older files have the digest beside `where`."""
     config = provenance.get("config")
     data = config.get("data") if isinstance(config, Mapping) else None
     if not isinstance(config, Mapping) or not isinstance(data, Mapping):
         return None
-    where, fraction, seed, held = (data.get(name) for name in ("where", "val_fraction", "split_seed", "held"))
+    facts = config.get("facts")
+    held = facts.get("held_digest") if isinstance(facts, Mapping) else data.get("held")
+    where, fraction, seed = (data.get(name) for name in ("where", "val_fraction", "split_seed"))
     seed = config.get("seed") if seed is None else seed
     if not isinstance(where, str) or not isinstance(fraction, float) or not isinstance(seed, int):
         return None

@@ -3,12 +3,12 @@
     rates x (training images without dev -> dev accuracy) -> the best rate -> seeds x (all training images -> test)
 
 Everything lies in one run folder: the tried rates in sweep/, further seeds in seeds/, and the run of the first seed,
-whose model is handed on, in the folder itself. Each is a run of its own, so that stopping anywhere loses nothing.
+whose model is saved, in the folder itself. They are a series: stopping anywhere loses nothing, and `series.json` has
+the figures of all of them.
 """
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,10 +19,10 @@ from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.report.sweep import seeds_section, sweep_section
-from vitrail.runs.conduct import Watching, claimed, conduct
 from vitrail.runs.config import RunConfig, identity, told_apart
 from vitrail.runs.data import RunData, open_run_data
-from vitrail.runs.folder import PLAN_LOCK, RunFolder, write_json
+from vitrail.runs.folder import SERIES_LOCK, RunFolder, claimed, write_json
+from vitrail.runs.series import Cell, Series, Table, Watch
 from vitrail.runs.train import Run
 from vitrail.train.loop import DivergedError
 from vitrail.train.signals import StopSignal
@@ -40,13 +40,13 @@ class FinetunePlan:
     """Final runs, each with another seed."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no plan."""
+        """Refuse what cannot be carried out."""
         if not self.rates or len(set(self.rates)) != len(self.rates) or not all(rate > 0 for rate in self.rates):
             raise ConfigError(
                 f"the learning rates are {list(self.rates)}; give at least one, above 0 and all different."
             )
         if self.runs < 1:
-            raise ConfigError(f"{self.runs} runs are none; give 1 or more.")
+            raise ConfigError(f"runs is {self.runs}, but must be at least 1.")
 
     @property
     def trainings(self) -> int:
@@ -56,8 +56,7 @@ class FinetunePlan:
     def tried(self, rate: float, data: RunData) -> RunConfig:
         """Return the run that tries a rate."""
         config = _at_rate(self.base, rate)
-        dev = replace(config.data, role="dev")
-        return replace(config, data=data.described(dev), evaluate_every=config.steps)
+        return replace(config, data=replace(config.data, role="dev"), facts=data.facts, evaluate_every=config.steps)
 
     def final(self, rate: float, number: int) -> RunConfig:
         """Return one of the final runs."""
@@ -65,98 +64,128 @@ class FinetunePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Finetuned:
+    """What came of a plan."""
+
+    result: Mapping[str, Any]
+    """The figures of the run whose model is saved: all training images, the first seed."""
+    rate: float
+    """The learning rate that was chosen."""
+    sweep: Table
+    """The rates that were tried; empty with one rate alone."""
+    seeds: Table
+    """The final runs, the saved one first."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON holds them, those of the saved model first."""
+        diverged = sorted(float(row.varied["rate"]) for row in self.sweep.diverged)
+        chosen = {"rate": self.rate, "sweep": tried_rates(self.sweep), "diverged": diverged}
+        return {**self.result, **chosen, **self.spread}
+
+    @property
+    def spread(self) -> dict[str, Any]:
+        """Mean and standard deviation of the accuracy over the seeds, where there are several."""
+        return spread([row.accuracy for row in self.seeds.finished])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finetuning:
-    """A plan that is being carried out."""
+    """A plan that is ready to be carried out."""
 
     plan: FinetunePlan
     data: RunData
     """Everything but the test images, and the test images."""
     folder: RunFolder
     ranks: Ranks
-    watch: Callable[[RunConfig, str], AbstractContextManager[Watching]]
-    """Shows one of the runs, which a few words describe."""
-    stop: StopSignal
 
-    def carry_out(self) -> dict[str, Any]:
-        """Do whatever has not been done yet, and return the figures."""
-        with claimed(self.folder, self.ranks, PLAN_LOCK, partial(_check_same, self.folder, self.plan)):
-            sweep = self.sweep()
-            rate = best_rate(sweep) if sweep else self.plan.rates[0]
-            others = [
-                {"seed": self.plan.base.seed + number} | self.final(rate, number, [], [])
-                for number in range(1, self.plan.runs)
-            ]
-            return self.final(rate, 0, sweep, others)
+    def run(self, config: RunConfig | None = None, data: RunData | None = None) -> Run:
+        """Return a run in the folder of the plan, by default the one whose model is saved."""
+        return Run(config=config or self.plan.base, data=data or self.data, folder=self.folder, ranks=self.ranks)
 
-    def sweep(self) -> list[dict[str, Any]]:
-        """Try every rate on the dev split; a single rate needs no trial, and one that diverges is out."""
-        rates = self.plan.rates
-        if len(rates) == 1:
+    def check(self) -> None:
+        """Refuse what cannot be trained, before anything is built."""
+        self.run().check()
+        for cell in self.sweep()[:1]:
+            cell.run.check()
+
+    def carry_out(self, watch: Watch, stop: StopSignal) -> Finetuned:
+        """Do whatever has not been done yet; every rank calls it."""
+        series = Series(path=self.folder.path, ranks=self.ranks, watch=watch, stop=stop)
+        with claimed(self.folder.claim(SERIES_LOCK), self.ranks, partial(_check_same, self.folder, self.plan)):
+            sweep = series.carry_out(self.sweep())
+            rate = best_rate(sweep) if sweep.rows else self.plan.rates[0]
+            others = series.carry_out(self.seeds(rate), after=sweep)
+            final = series.carry_out([self.final(rate, sweep, others)], after=sweep + others)
+            for row in final.diverged:
+                raise DivergedError(str(row.diverged), step=row.steps)
+            return Finetuned(result=self.folder.read_result(), rate=rate, sweep=sweep, seeds=final + others)
+
+    def sweep(self) -> list[Cell]:
+        """Return the runs that try a rate on the dev split; a single rate needs no trial."""
+        if len(self.plan.rates) == 1:
             return []
         data = open_run_data(replace(self.plan.base.data, role="dev"), seed=self.plan.base.seed)
-        rows, diverged = [], None
-        for number, rate in enumerate(rates):
-            run = Run(config=self.plan.tried(rate, data), data=data, folder=self.folder.sweep(rate), ranks=self.ranks)
-            run.check()
-            try:
-                result = self._train(run, f"rate {number + 1} of {len(rates)}: {rate:g}")
-            except DivergedError as error:
-                diverged = error
-                continue
-            rows.append({"rate": rate} | {name: result[name] for name in ("accuracy", "loss", "images")})
-        if diverged is not None and not rows:
-            raise diverged
-        return rows
+        return [
+            Cell(
+                name=f"rate {rate:g}",
+                run=replace(self.run(self.plan.tried(rate, data), data), folder=self.folder.sweep(rate)),
+                varied={"rate": rate},
+            )
+            for rate in self.plan.rates
+        ]
 
-    def final(
-        self, rate: float, number: int, sweep: list[dict[str, Any]], others: list[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """Train on all training images; the first seed comes last, and tells of everything before it."""
+    def seeds(self, rate: float) -> list[Cell]:
+        """Return the runs with further seeds on all training images."""
+        return [self._seed(rate, number, ()) for number in range(1, self.plan.runs)]
+
+    def final(self, rate: float, sweep: Table, others: Table) -> Cell:
+        """Return the run whose model is saved; its report shows everything before it."""
+        sections: list[tuple[str, str]] = []
+        if sweep.rows:
+            sections.append(("Learning rate", sweep_section(tried_rates(sweep), rate)))
+        if others.rows:
+            rows = [{"seed": row.varied["seed"], "accuracy": row.accuracy} for row in others.finished]
+            sections.append(("Other seeds", seeds_section([row for row in rows if row["accuracy"] is not None])))
+        return self._seed(rate, 0, tuple(sections))
+
+    def _seed(self, rate: float, number: int, sections: tuple[tuple[str, str], ...]) -> Cell:
         config = self.plan.final(rate, number)
-        extras: list[tuple[str, str]] = [("Learning rate", sweep_section(sweep, rate))] if sweep else []
-        extras += [("Other seeds", seeds_section(others))] if others else []
-        run = Run(
-            config=config,
-            data=self.data,
-            folder=self.folder.seed(config.seed) if number else self.folder,
-            ranks=self.ranks,
-            extras=tuple(extras),
-        )
-        seeds = f"seed {config.seed}" if self.plan.runs > 1 else "all training images"
-        result = self._train(run, f"{seeds} at rate {rate:g}")
-        if number:
-            return result
-        diverged = sorted(set(self.plan.rates) - {row["rate"] for row in sweep}) if sweep else []
-        told = {"rate": rate, "sweep": sweep, "diverged": diverged} | spread([result, *others])
-        if self.ranks.first and told.keys() - result.keys():
-            write_json(self.folder.result, result | told)
-        self.ranks.wait()
-        return result | told
-
-    def _train(self, run: Run, words: str) -> dict[str, Any]:
-        with self.watch(run.config, words) as watching:
-            return conduct(run, watching, self.stop)
+        folder = self.folder.seed(config.seed) if number else self.folder
+        run = replace(self.run(config), folder=folder, extras=sections)
+        return Cell(name=f"seed {config.seed} at rate {rate:g}", run=run, varied={"rate": rate, "seed": config.seed})
 
 
-def best_rate(sweep: list[dict[str, Any]]) -> float:
+def tried_rates(sweep: Table) -> list[dict[str, Any]]:
+    """Return the figures of the rates that did not diverge."""
+    return [
+        {"rate": row.varied["rate"], "accuracy": row.accuracy, "loss": row.loss, "images": row.images}
+        for row in sweep.finished
+    ]
+
+
+def best_rate(sweep: Table) -> float:
     """Return the rate with the highest dev accuracy; of equal ones that with the lowest loss."""
-    return float(max(sweep, key=lambda row: (row["accuracy"], -row["loss"]))["rate"])
+    if not sweep.finished:
+        last = sweep.rows[-1]
+        raise DivergedError(f"every learning rate diverged; with {last.cell}, {last.diverged}", step=last.steps)
+    best = max(sweep.finished, key=lambda row: (row.accuracy or 0.0, -(row.loss or 0.0)))
+    return float(best.varied["rate"])
 
 
-def spread(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return mean and standard deviation of the accuracy over the runs."""
-    found = [result["accuracy"] for result in results if "accuracy" in result]
-    if len(results) < 2 or not found:
+def spread(accuracies: Sequence[float | None]) -> dict[str, Any]:
+    """Return mean and standard deviation of the accuracy over several runs."""
+    known = [accuracy for accuracy in accuracies if accuracy is not None]
+    if len(known) < 2:
         return {}
-    return {"accuracies": found, "accuracy_mean": float(np.mean(found)), "accuracy_std": float(np.std(found, ddof=1))}
+    return {"accuracies": known, "accuracy_mean": float(np.mean(known)), "accuracy_std": float(np.std(known, ddof=1))}
 
 
 def enter(folder: RunFolder, plan: FinetunePlan) -> None:
-    """Write the plan into its folder, or go on with the same plan; one that has nothing to show is overwritten."""
+    """Write the plan into its folder, or resume the same plan; one that has nothing to show is overwritten."""
     if folder.plan.is_file() and folder.begun:
         _check_same(folder, plan)
         return
-    with folder.claim(PLAN_LOCK):
+    with folder.claim(SERIES_LOCK):
         write_json(folder.plan, to_dict(plan))
 
 
@@ -165,8 +194,8 @@ def _check_same(folder: RunFolder, plan: FinetunePlan) -> None:
     found = plan_differences(plan, read_plan(folder))
     if found:
         raise InputError(
-            f"{folder.path} holds fine-tuning with other settings, so it cannot be gone on with: "
-            f"{'; '.join(found)}. Give another --out, or --resume alone to go on with its own settings."
+            f"{folder.path} holds fine-tuning with other settings, so it cannot be resumed: {'; '.join(found)}. "
+            "Give the settings that it has, or another --out."
         )
 
 
@@ -175,7 +204,7 @@ def read_plan(folder: RunFolder) -> FinetunePlan:
     try:
         return from_dict(FinetunePlan, json.loads(folder.plan.read_text()), where=f"the settings in {folder.plan}")
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder.path} is no fine-tuning that can be gone on with: {error}.") from None
+        raise InputError(f"{folder.path} is not fine-tuning that can be resumed: {error}.") from None
 
 
 def plan_differences(ours: FinetunePlan, theirs: FinetunePlan) -> list[str]:

@@ -32,7 +32,7 @@ def finish(run: Run, loop: Loop) -> dict[str, Any]:
             weights = {name: whole(tensor).clone() for name, tensor in model.state_dict().items()}
             state.learner.train()
     steps = state.progress.step
-    epochs = steps * config.batch / max(config.data.images, 1)
+    epochs = steps * config.batch / max(config.facts.images, 1)
     result: dict[str, Any] = {"weights": chosen, "steps": steps, "epochs": epochs}
     if answers is not None and run.data.held is not None:
         result |= {"split": run.data.held.split, "images": int(answers.answered.sum())}

@@ -1,20 +1,21 @@
 """The folder of a run: config.json, metrics, checkpoints, the model, the report."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitrail.base.errors import InputError, WriteError
+from vitrail.base.errors import InputError, VitrailError, WriteError
 from vitrail.base.files import atomic_write, held
+from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.runs.config import RunConfig, differences, read_config
 
-PLAN, SWEEP, SEEDS = OF_FINETUNING = ("finetune.json", "sweep", "seeds")
-RUN_LOCK, PLAN_LOCK = LOCKS = (".run.lock", ".finetune.lock")
-"""What the process that trains holds, and the one that carries out a plan, of which training is a part."""
+PLAN, SWEEP, SEEDS, TABLE = OF_FINETUNING = ("finetune.json", "sweep", "seeds", "series.json")
+RUN_LOCK, SERIES_LOCK = LOCKS = (".run.lock", ".series.lock")
+"""What the process that trains holds, and the one that carries out a series, of which training is a part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,11 @@ class RunFolder:
     def plan(self) -> Path:
         """What fine-tuning does: a sweep and runs, of which this is the last."""
         return self.path / PLAN
+
+    @property
+    def table(self) -> Path:
+        """What came of the runs of a series."""
+        return self.path / TABLE
 
     def sweep(self, rate: float) -> "RunFolder":
         """Return the folder of a learning rate that fine-tuning tries."""
@@ -60,6 +66,11 @@ class RunFolder:
     def result(self) -> Path:
         """The final figures."""
         return self.path / "result.json"
+
+    @property
+    def diverged(self) -> Path:
+        """At which step the loss was no number any more, where a series was told so."""
+        return self.path / "diverged.json"
 
     @property
     def report(self) -> Path:
@@ -93,8 +104,8 @@ class RunFolder:
             found = differences(config, self.read_config())
             if found and self.begun:
                 raise InputError(
-                    f"{self.path} holds a run with other settings, so it cannot be gone on with: {'; '.join(found)}. "
-                    "Give another --out, or --resume alone to go on with its own settings."
+                    f"{self.path} holds a run with other settings, so it cannot be resumed: {'; '.join(found)}. "
+                    "Give the settings that it has, or another --out."
                 )
         write_json(self.config, to_dict(config))
 
@@ -106,13 +117,7 @@ class RunFolder:
         """
         if self.path.exists() and not self.config.is_file() and self._is_other():
             raise InputError(f"{self.path} exists and is no run; give another --out.")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise WriteError(f"{self.path} could not be made: {error.strerror or error}.") from error
-        with held(self.path / lock):
-            for part in self.path.glob(".*.part"):
-                part.unlink(missing_ok=True)
+        with claim_folder(self.path, lock):
             yield
 
     def _is_other(self) -> bool:
@@ -123,6 +128,38 @@ class RunFolder:
         if entry.name in LOCKS or (entry.name.startswith(".") and entry.name.endswith(".part")):
             return False
         return entry.name not in OF_FINETUNING or not self.plan.is_file()
+
+
+@contextmanager
+def claim_folder(path: Path, lock: str) -> Iterator[None]:
+    """Make a folder and keep other processes out of it while the block lasts; remove what a kill left half done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteError(f"{path} could not be made: {error.strerror or error}.") from error
+    with held(path / lock):
+        for part in path.glob(".*.part"):
+            part.unlink(missing_ok=True)
+        yield
+
+
+@contextmanager
+def claimed(
+    claim: AbstractContextManager[None], ranks: Ranks, enter: Callable[[], None] | None = None
+) -> Iterator[None]:
+    """Let the first rank claim a folder and enter it while all of them work; its refusal ends them all."""
+    with ExitStack() as stack:
+        problem: VitrailError | None = None
+        if ranks.first:
+            try:
+                stack.enter_context(claim)
+                if enter is not None:
+                    enter()
+            except VitrailError as error:
+                problem = error
+        if ranks.any(problem is not None):
+            raise problem or InputError("the first rank could not begin, and reports why.")
+        yield
 
 
 def write_json(path: Path, value: Any) -> None:

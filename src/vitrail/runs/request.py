@@ -1,28 +1,26 @@
-"""What somebody asked for, made into a complete run: a recipe or the rule, and the settings that were given by hand."""
+"""A request made into a complete run: the draft of a recipe or of the rule, its length, and settings given by hand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.settings import to_dict
 from vitrail.model.build import configure
-from vitrail.model.contract import read_model_config
 from vitrail.model.patches import Size
-from vitrail.runs.choose import Facts, choose
-from vitrail.runs.config import DataConfig, RunConfig, read_config, with_settings
+from vitrail.runs.choose import choose
+from vitrail.runs.config import DataConfig, Execution, RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, usual_side
+from vitrail.runs.draft import Draft, Facts, Recipe
 
 EVALUATIONS = 10
-"""Looks at the held-out images in one run, unless they are many."""
+"""Evaluations in one run, unless the held-out images are many."""
 FEWEST_EVALUATIONS = 3
-LOOKING = 0.15
-"""Share of the training's time for more looks than the fewest; a look at an image takes a third of learning from it."""
+EVALUATING = 0.15
+"""Share of the training's time for more evaluations than the fewest; an image takes a third of learning from it."""
 LINES = 200
 """Lines of metrics in one run."""
 CHECKPOINTS = 20
-
-Recipe = Callable[[Facts], dict[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,43 +40,52 @@ class Request:
 
 def complete(request: Request, data_config: DataConfig, data: RunData) -> RunConfig:
     """Fill in everything that was not asked for."""
-    facts = facts_of(data, request.channels)
-    settings = _with_model(request.recipe(facts), request, facts)
-    return fill(settings, data_config, data, steps=request.steps, epochs=request.epochs, changes=dict(request.settings))
+    facts, size, changes = facts_of(data, request.channels), request.image_size, dict(request.settings)
+    draft = request.recipe(facts)
+    if request.model is not None:
+        size = size or draft.preprocessing.image_size
+        config = configure(request.model, image_size=size, num_classes=facts.classes, channels=facts.channels)
+        draft = draft.with_model(config.regularised_like(draft.model))
+    elif size is not None:  # by path, so that patches that fit it can be set beside it
+        changes = {"model.image_size": size, "preprocessing.image_size": size} | changes
+    return fill(draft, data_config, data, steps=request.steps, epochs=request.epochs, changes=changes)
 
 
 def fill(
-    settings: dict[str, Any],
+    draft: Draft,
     data_config: DataConfig,
     data: RunData,
     *,
     steps: int | None,
     epochs: float | None,
-    changes: dict[str, Any],
+    changes: Mapping[str, Any],
     evaluations: int = EVALUATIONS,
 ) -> RunConfig:
-    """Give a recipe's settings their length and whatever was said by hand, and make a run of them."""
-    settings["batch"] = changes.get("batch", settings["batch"])
-    if not isinstance(settings["batch"], int) or settings["batch"] < 1:
-        raise ConfigError(f"batch is {settings['batch']!r}, but must be a whole number of images, at least 1.")
+    """Make a run of a draft: give it its data, length and cadence, and then the changes by hand, by path.
+
+    The changes are made before the run is checked: a warm-up by hand may be what makes a short run possible.
+    """
+    batch = changes.get("batch", draft.batch)
+    if not isinstance(batch, int) or batch < 1:
+        raise ConfigError(f"batch is {batch!r}, but must be a whole number of images, at least 1.")
     if epochs is not None:
-        steps = max(round(epochs * len(data.train) / settings["batch"]), 1)
-    settings = _with_length(settings, int(settings["steps"]) if steps is None else steps)
-    steps = settings["steps"]
-    settings = {
-        "data": to_dict(data.described(data_config)),
-        "evaluate_every": evaluate_every(steps, settings["batch"], data.held_out, evaluations),
-        "log_every": max(steps // LINES, 1),
-        "execution": {"checkpoint_every": max(steps // CHECKPOINTS, 1)},
-    } | settings
+        steps = max(round(epochs * len(data.train) / batch), 1)
+    draft = draft if steps is None else draft.lasting(steps)
+    settings = to_dict(draft) | {
+        "data": to_dict(data_config),
+        "facts": to_dict(data.facts),
+        "evaluate_every": evaluate_every(draft.steps, batch, data.held_out, evaluations),
+        "log_every": max(draft.steps // LINES, 1),
+        "execution": to_dict(Execution(checkpoint_every=max(draft.steps // CHECKPOINTS, 1))),
+    }
     return read_config(with_settings(settings, changes), "the settings of this run")
 
 
 def evaluate_every(steps: int, batch: int, held: int, most: int = EVALUATIONS) -> int:
-    """Return after how many steps a run looks at its held-out images; the last look is at its end."""
-    affordable = int(LOOKING * steps * batch / (max(held, 1) / 3))
-    looks = min(max(affordable, FEWEST_EVALUATIONS), most)
-    return -(-steps // looks)
+    """Return the steps between the evaluations of a run on its held-out images; the last is at its end."""
+    affordable = int(EVALUATING * steps * batch / (max(held, 1) / 3))
+    evaluations = min(max(affordable, FEWEST_EVALUATIONS), most)
+    return -(-steps // evaluations)
 
 
 def facts_of(data: RunData, channels: int | None = None) -> Facts:
@@ -89,25 +96,3 @@ def facts_of(data: RunData, channels: int | None = None) -> Facts:
         channels=data.train.channels if channels is None else channels,
         side=usual_side(data.train),
     )
-
-
-def _with_length(settings: dict[str, Any], steps: int) -> dict[str, Any]:
-    """Set the number of steps; a run that is shorter than the recipe's warms up and cools down for shorter too."""
-    shorter = min(steps / settings["steps"], 1.0)
-    schedule = dict(settings["schedule"])
-    for name in ("warmup_steps", "cooldown_steps"):
-        schedule[name] = round(schedule[name] * shorter)
-    return settings | {"steps": steps, "schedule": schedule}
-
-
-def _with_model(settings: dict[str, Any], request: Request, facts: Facts) -> dict[str, Any]:
-    """Put the asked model and image size in place of the recipe's."""
-    own = settings["preprocessing"]["image_size"]
-    size = request.image_size or (own[0], own[1])
-    pixels = settings["preprocessing"] | {"image_size": list(size)}
-    changed = settings | {"preprocessing": pixels}
-    if request.model is not None:
-        config = configure(request.model, image_size=size, num_classes=facts.classes, channels=facts.channels)
-        config = config.regularised_like(read_model_config(settings["model"]))
-        return changed | {"model": to_dict(config)}
-    return changed | {"model": settings["model"] | {"image_size": list(size)}}

@@ -219,7 +219,7 @@ class Run:
         """Write weights with labels, preprocessing and where they come from."""
         model = build(self.config.model, device="meta")
         model.load_state_dict({name: tensor.cpu() for name, tensor in weights.items()}, assign=True)
-        model.info = ModelInfo(labels=self.config.data.labels)
+        model.info = ModelInfo(labels=self.config.facts.labels)
         parent = {} if self.config.start is None else {"parent": self.config.start.digest}
         contents = describe_model(
             model,

@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import Tensor
 
+from vitrail.base.container import open_container, write_container
 from vitrail.base.errors import CheckpointError
 from vitrail.base.files import atomic_write
 from vitrail.base.ranks import Ranks
-from vitrail.checkpoint.container import open_container, write_container
-from vitrail.checkpoint.source import from_tensors
+from vitrail.base.tensors import from_tensors
 from vitrail.train.state import Progress, TrainState
 
 _NAME = re.compile(r"step-(\d{9})\.safetensors")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from torch import nn
 
+from vitrail.base.container import write_container
 from vitrail.base.errors import VitrailError, WriteError
 from vitrail.base.files import atomic_write
 from vitrail.base.journal import Journal
 from vitrail.base.ranks import Ranks
-from vitrail.checkpoint.container import write_container
-from vitrail.checkpoint.source import from_tensors
+from vitrail.base.tensors import from_tensors
 from vitrail.data.loader import Batch
 from vitrail.train.keeper import Keeper
 from vitrail.train.schedules import Schedule
@@ -28,9 +28,13 @@ MOST_BAD_IN_A_ROW = 3
 
 
 class DivergedError(VitrailError):
-    """A loss that is not finite, three times in a row."""
+    """A loss that is not finite, three times in a row; `step` is the last of them."""
 
     exit_code = 1
+
+    def __init__(self, sentence: str, *, step: int) -> None:
+        super().__init__(sentence)
+        self.step = step
 
 
 class StoppedError(VitrailError):
@@ -184,7 +188,8 @@ class Loop:
         if set(range(step - MOST_BAD_IN_A_ROW + 1, step + 1)) <= set(bad):
             raise DivergedError(
                 f"the loss was not finite {MOST_BAD_IN_A_ROW} times in a row, up to step {step}; the batches are in "
-                f"{self.bad_folder}. Lower the learning rate, lengthen the warm-up, or clip gradients."
+                f"{self.bad_folder}. Lower the learning rate, lengthen the warm-up, or clip gradients.",
+                step=step,
             )
         self.watch(step, {"bad_step": float(step)})
         broken = not self.state.finite()

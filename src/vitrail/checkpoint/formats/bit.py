@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.base.files import atomic_write
+from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.archive import write_archive
 from vitrail.checkpoint.contents import Contents
@@ -20,7 +21,6 @@ from vitrail.checkpoint.layout import (
     read_layout,
     write_layout,
 )
-from vitrail.checkpoint.source import TensorSource
 from vitrail.data.preprocessing import preset
 from vitrail.model.resnet import ResNetConfig
 

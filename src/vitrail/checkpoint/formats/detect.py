@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from vitrail.base.container import Container, open_container
 from vitrail.base.errors import CheckpointError, ConfigError
+from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.archive import open_archive
-from vitrail.checkpoint.container import Container, open_container
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.formats import bit, google, huggingface, timm, torchvision
 from vitrail.checkpoint.formats.folder import read_json
 from vitrail.checkpoint.infer import Hints
 from vitrail.checkpoint.pickled import open_pickled
-from vitrail.checkpoint.source import TensorSource
 from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
+from vitrail.base.container import write_container
 from vitrail.base.errors import CheckpointError
 from vitrail.base.files import atomic_write
-from vitrail.checkpoint.container import write_container
+from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.source import TensorSource
 from vitrail.checkpoint.store import describe
 
 LARGEST_JSON = 16 * 2**20

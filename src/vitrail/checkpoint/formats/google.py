@@ -17,6 +17,7 @@ from torch import Tensor
 
 from vitrail.base.errors import CheckpointError
 from vitrail.base.files import atomic_write
+from vitrail.base.tensors import Spec, TensorSource
 from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.archive import write_archive
 from vitrail.checkpoint.contents import Contents
@@ -24,7 +25,6 @@ from vitrail.checkpoint.fold import fold_class_entry, fold_positions
 from vitrail.checkpoint.formats.google_names import MODERN, OLD, BlockNames, layout
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_stages
 from vitrail.checkpoint.layout import read_layout, write_layout
-from vitrail.checkpoint.source import Spec, TensorSource
 from vitrail.data.preprocessing import preset
 from vitrail.model.config import BackboneConfig, Pool, ViTConfig
 

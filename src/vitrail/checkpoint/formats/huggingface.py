@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import CheckpointError
+from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.fold import fold_positions
 from vitrail.checkpoint.formats.folder import numbers, setting, write_json, write_state
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_heads
 from vitrail.checkpoint.layout import BATCHED, Entry, Layout, named, patches_oihw, read_layout, stacked, write_layout
-from vitrail.checkpoint.source import TensorSource
 from vitrail.data.preprocessing import Interpolation, Preprocessing, preset
 from vitrail.model.config import ViTConfig
 

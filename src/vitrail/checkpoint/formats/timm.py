@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import CheckpointError
+from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.fold import fold_positions
@@ -20,7 +21,6 @@ from vitrail.checkpoint.layout import (
     read_layout,
     write_layout,
 )
-from vitrail.checkpoint.source import TensorSource
 from vitrail.model.config import BackboneConfig, Pool, ViTConfig
 
 ABILITIES = Abilities(

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
+from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.fold import fold_positions
 from vitrail.checkpoint.formats.folder import write_state
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_heads
 from vitrail.checkpoint.layout import BATCHED, Entry, Layout, named, patches_oihw, read_layout, write_layout
-from vitrail.checkpoint.source import TensorSource
 from vitrail.data.preprocessing import preset
 from vitrail.model.config import ViTConfig
 

@@ -1,7 +1,7 @@
 """A saved index: what opening a large source found, in one file that opens at once.
 
 Reading the headers of a thousand shards, or a list of a hundred million files, takes minutes; the index of either is
-mapped into memory in no time, and its pages are shared by all workers.
+mapped into memory in a twentieth of a second for each million, and its pages are shared by all workers.
 """
 
 import os

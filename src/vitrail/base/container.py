@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
-from vitrail.base.digest import DIGEST, LARGEST_HEADER, NO_DIGEST, begun, own_digest
+from vitrail.base.digest import DIGEST, LARGEST_HEADER, NO_DIGEST, own_digest
 from vitrail.base.errors import CheckpointError
-from vitrail.checkpoint.source import Spec, TensorSource
+from vitrail.base.tensors import Spec, TensorSource
 
 DTYPES = {
     "F64": torch.float64,
@@ -87,7 +87,7 @@ class Container:
 
     def computed_digest(self) -> str:
         """Compute SHA-256 over the whole file with the digits of its own digest taken as zeros."""
-        return begun(self.path) or own_digest(self.header, memoryview(self.memory))
+        return own_digest(self.header, memoryview(self.memory))
 
 
 def open_container(path: Path) -> Container:
@@ -131,7 +131,7 @@ def write_container(file: BinaryIO, source: TensorSource, metadata: Mapping[str,
 
     put(len(header).to_bytes(8, "little"))
     put(header)
-    for name in order:
+    for name in filter(sizes.get, order):  # one without numbers may have strides that have no view as bytes
         put(source[name].detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     if not digest:
         return None

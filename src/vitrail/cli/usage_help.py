@@ -1,0 +1,64 @@
+"""What `vitrail VERB --help` prints: the verb's docstring, and every field with its unit, meaning and default."""
+
+import argparse
+import ast
+import inspect
+import shutil
+import textwrap
+from collections.abc import Sequence
+from dataclasses import MISSING
+from types import ModuleType
+
+from vitrail.cli.usage import Field
+
+WIDEST = 120
+
+
+def help_text(verb: str, module: ModuleType, known: Sequence[Field]) -> str:
+    """Return the whole text, as wide as the terminal."""
+    width = min(shutil.get_terminal_size().columns, WIDEST) - 2
+    positionals = [field for field in known if field.positional]
+    parser = argparse.ArgumentParser(
+        usage=" ".join([f"vitrail {verb} [OPTIONS]", *(field.metavar for field in positionals)]),
+        description=_paragraphs(inspect.getdoc(module) or "", width),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=24, width=width),
+        add_help=False,
+    )
+    meanings = field_docs(module.Arguments)
+    options = parser.add_argument_group("options")
+    options.add_argument("-h", "--help", action="store_true", help="show this")
+    for field in known:
+        told = f"{meanings.get(field.dest, '')} {_ending(field)}".strip().replace("%", "%%")
+        if field.positional:
+            parser.add_argument(field.dest, metavar=field.metavar, help=told)
+        elif field.kind is bool:
+            options.add_argument(field.name, action="store_true", help=told)
+        else:
+            options.add_argument(field.name, metavar=field.metavar, help=told)
+    return parser.format_help().rstrip()
+
+
+def field_docs(arguments: type) -> dict[str, str]:
+    """Return the docstrings below the fields of a dataclass and of those it extends; Python itself forgets them."""
+    found: dict[str, str] = {}
+    for owner in reversed(arguments.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+        assert isinstance(body, ast.ClassDef)  # noqa: S101 - the source of a class
+        for field, below in zip(body.body, body.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+                found[field.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
+    return found
+
+
+def _ending(field: Field) -> str:
+    if field.told:
+        return f"(default: {field.told})"
+    if field.default is MISSING:
+        return "(required)"
+    return "" if field.kind is bool else f"(default: {field.default})"
+
+
+def _paragraphs(text: str, width: int) -> str:
+    """Fill paragraphs; each example keeps a line of its own."""
+    parts = [part for part in text.split("\n\n") if part.strip()]
+    return "\n\n".join(part if part.startswith("Example") else textwrap.fill(part, width) for part in parts)

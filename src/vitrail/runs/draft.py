@@ -1,0 +1,65 @@
+"""A run before its data are known: what a recipe, or the rule, decides."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from vitrail.base.errors import ConfigError
+from vitrail.data.augment.settings import Augmentation
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.model.contract import ModelConfig
+from vitrail.runs.config import StartConfig
+from vitrail.train.classification import ClassificationConfig
+from vitrail.train.learner import ObjectiveConfig
+from vitrail.train.optimizers import OptimizerConfig
+from vitrail.train.schedules import Schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a recipe may look at."""
+
+    images: int
+    """Training images."""
+    classes: int
+    channels: int
+    side: int
+    """The usual short side of the images, in pixels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """Settings of a run by the names that `RunConfig` has for them; data, cadence and seed are still missing."""
+
+    model: ModelConfig
+    start: StartConfig | None = None
+    preprocessing: Preprocessing
+    augmentation: Augmentation
+    objective: ObjectiveConfig = field(default_factory=ClassificationConfig)
+    optimizer: OptimizerConfig
+    schedule: Schedule
+    batch: int
+    steps: int
+    averaging: float | None = None
+
+    def lasting(self, steps: int) -> "Draft":
+        """Return the draft with another length; a shorter run also warms up and cools down for a shorter time."""
+        if steps < 1:
+            raise ConfigError(f"steps is {steps}, but must be at least 1.")
+        share = min(steps / self.steps, 1.0)
+        schedule = replace(
+            self.schedule,
+            warmup_steps=round(self.schedule.warmup_steps * share),
+            cooldown_steps=round(self.schedule.cooldown_steps * share),
+        )
+        return replace(self, steps=steps, schedule=schedule)
+
+    def at_rate(self, peak: float) -> "Draft":
+        """Return the draft with another highest learning rate."""
+        return replace(self, schedule=replace(self.schedule, peak=peak))
+
+    def with_model(self, config: ModelConfig) -> "Draft":
+        """Return the draft for another model, with images of its size."""
+        return replace(self, model=config, preprocessing=replace(self.preprocessing, image_size=config.image_size))
+
+
+Recipe = Callable[[Facts], Draft]

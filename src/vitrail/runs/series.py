@@ -1,0 +1,186 @@
+"""A series of runs: named cells that are trained one after the other, and one table of what came of them.
+
+Each cell is a run of its own, in a folder of its own: a series that was stopped resumes where it was, and a cell that
+is finished is not trained again. A cell that diverged is a result as well: its folder says at which step and why
+(`diverged.json`), and without that file it is tried again.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vitrail.base.ranks import Ranks
+from vitrail.base.settings import from_dict, to_dict
+from vitrail.runs.conduct import Watching, conduct
+from vitrail.runs.config import RunConfig
+from vitrail.runs.folder import TABLE, write_json
+from vitrail.runs.train import Run
+from vitrail.train.loop import DivergedError
+from vitrail.train.signals import StopSignal
+
+Value = str | int | float
+Watch = Callable[[RunConfig, str], AbstractContextManager[Watching]]
+"""Shows one of the runs, which a few words describe."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One run of a series."""
+
+    name: str
+    run: Run
+    varied: Mapping[str, Value] = field(default_factory=dict)
+    """What tells it from the other cells, by name."""
+    notes: tuple[str, ...] = ()
+    """What the user should know before it starts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Divergence:
+    """The end of a run whose loss was no number any more: `diverged.json` is this."""
+
+    run: str
+    """Identity of the run's settings; with others it may do better."""
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What came of one cell."""
+
+    cell: str
+    folder: str
+    varied: Mapping[str, Value]
+    steps: int
+    """Steps that were made."""
+    split: str | None = None
+    """What it was measured on; None where nothing was held out."""
+    images: int | None = None
+    accuracy: float | None = None
+    loss: float | None = None
+    diverged: str | None = None
+    """Why it has no result; None where it has one."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return to_dict(self) | {"varied": dict(self.varied)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """The rows of a series, in the order of its cells."""
+
+    rows: tuple[Row, ...] = ()
+
+    def __add__(self, other: "Table") -> "Table":
+        """Put the rows of another table below these."""
+        return Table(rows=(*self.rows, *other.rows))
+
+    @property
+    def finished(self) -> tuple[Row, ...]:
+        """The rows that have a result."""
+        return tuple(row for row in self.rows if row.diverged is None)
+
+    @property
+    def diverged(self) -> tuple[Row, ...]:
+        """The rows that have none."""
+        return tuple(row for row in self.rows if row.diverged is not None)
+
+    def columns(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return headings and cells as text: what varies, then the result."""
+        varied = tuple(dict.fromkeys(name for row in self.rows for name in row.varied))
+        lines = [
+            (row.cell, *(_text(row.varied.get(name)) for name in varied), *_result(row), _text(row.images))
+            for row in self.rows
+        ]
+        return ("cell", *varied, "accuracy", "loss", "images"), lines
+
+    def __str__(self) -> str:
+        """Write it with aligned columns."""
+        headings, lines = self.columns()
+        widths = [max(map(len, column)) for column in zip(headings, *lines, strict=True)]
+        return "\n".join(
+            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+            for line in (headings, *lines)
+        )
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON; a file that begins with these rows is left alone: it is this series, seen further."""
+        rows = [row.as_dict() for row in self.rows]
+        stored = json.loads(path.read_text())["rows"] if path.is_file() else []
+        if stored[: len(rows)] != rows:
+            write_json(path, {"rows": rows})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """Where a series lies, and who takes part in it and watches it; the caller has claimed the folder."""
+
+    path: Path
+    ranks: Ranks
+    watch: Watch
+    stop: StopSignal
+
+    def carry_out(self, cells: Sequence[Cell], *, after: Table | None = None) -> Table:
+        """Train the cells that are not finished, and return their rows.
+
+        The table is written after each cell, with the rows of cells that came before these. Every rank calls it; a
+        stop is `StoppedError`.
+        """
+        table = Table()
+        for number, cell in enumerate(cells, start=1):
+            row = self._train(cell, f"{cell.name}, {number} of {len(cells)}" if len(cells) > 1 else cell.name)
+            table += Table(rows=(row,))
+            if self.ranks.first:
+                ((after or Table()) + table).write(self.path / TABLE)
+        self.ranks.wait()
+        return table
+
+    def _train(self, cell: Cell, words: str) -> Row:
+        with self.watch(cell.run.config, words) as watching:
+            for note in cell.notes:
+                watching.note(note)
+            row = self._row(cell, watching)
+            watching.note(f"{words}: {_result(row)[0]}.")
+        return row
+
+    def _row(self, cell: Cell, watching: Watching) -> Row:
+        """Train a cell, or read what came of it before."""
+        run = cell.run
+        place = run.folder.path.relative_to(self.path).as_posix()
+        divergence = read_divergence(run)
+        if divergence is None:
+            try:
+                result = conduct(run, watching, self.stop)
+            except DivergedError as error:
+                divergence = Divergence(run=run.config.identity, step=error.step, reason=str(error))
+                if self.ranks.first:
+                    write_json(run.folder.diverged, to_dict(divergence))
+            else:
+                figures = {name: result.get(name) for name in ("split", "images", "accuracy", "loss")}
+                return Row(cell=cell.name, folder=place, varied=cell.varied, steps=result["steps"], **figures)
+        return Row(cell=cell.name, folder=place, varied=cell.varied, steps=divergence.step, diverged=divergence.reason)
+
+
+def read_divergence(run: Run) -> Divergence | None:
+    """Return how this run diverged before, if it did."""
+    try:
+        divergence = from_dict(Divergence, json.loads(run.folder.diverged.read_text()))
+    except (OSError, ValueError):
+        return None
+    return divergence if divergence.run == run.config.identity else None
+
+
+def _result(row: Row) -> tuple[str, str]:
+    if row.diverged is not None:
+        return f"diverged at step {row.steps}", "-"
+    accuracy = "not measured" if row.accuracy is None else f"{row.accuracy:.2%}"
+    return accuracy, "-" if row.loss is None else f"{row.loss:.4f}"
+
+
+def _text(value: Value | None) -> str:
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
