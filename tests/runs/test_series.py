@@ -12,6 +12,7 @@ from tests.train.making import StopAfter, made_config, made_run
 from vitrail.base.ranks import Ranks
 from vitrail.runs.config import RunConfig
 from vitrail.runs.series import Cell, Row, Series, Table, read_divergence
+from vitrail.train.classification import ClassificationConfig
 from vitrail.train.loop import StoppedError
 from vitrail.train.signals import StopSignal
 
@@ -40,7 +41,7 @@ def _series(path: Path, heard: list[str] | None = None, stop: StopSignal | None 
 
 
 def _cells(path: Path, *rates: float) -> list[Cell]:
-    config = made_config(steps=4, drop_patches=0.0)
+    config = made_config(steps=4, objective=ClassificationConfig(label_smoothing=0.1))
     config = replace(config, optimizer=replace(config.optimizer, name="sgd", clip_norm=None))
     runs = {rate: replace(config, schedule=replace(config.schedule, peak=rate, warmup_steps=0)) for rate in rates}
     return [
