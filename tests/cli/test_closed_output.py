@@ -53,7 +53,7 @@ def nobody_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 VERBS = {
     "evaluate": (["{model}", "{data}", "--bootstrap", "100", "--csv", "x.csv", "--html", "x.html", *QUICK], 2),
     "fewshot": (["{model}", "{data}", "--shots", "1", "--no-cache", "--plot", "x.svg", *QUICK], 1),
-    "data": (["{data}", "--sheet", "x.png", "--clean", "x.csv"], 2),
+    "data": (["{data}", "--sheet", "x.html", "--clean", "x.csv"], 2),
     "predict": (["{model}", "{data}", "--out", "x.csv", *QUICK], 1),
     "convert": (["{model}", "x.npz", "--to", "google"], 1),
     "train": (["{data}", "--out", "x", "--steps", "1", "--batch", "4", *QUICK], 1),

@@ -96,7 +96,7 @@ def test_the_figures_are_those_of_scikit_learn_on_answers_made_by_hand(
         matrix[truth, answer] = images
     np.testing.assert_array_equal(matrix, metrics.confusion_matrix(dataset.targets, predicted, labels=range(3)))
     assert [each["name"] for each in told["classes"]] == list(CLASSES)
-    assert told["sha256"] == vitrail.load(model).digest
+    assert told["sha256"] == vitrail.load(model).info.digest
 
 
 @pytest.mark.parametrize("flags", [("--batch", "1"), ("--batch", "64"), ("--workers", "2")])
@@ -228,7 +228,7 @@ def test_a_file_that_does_not_say_how_images_become_input_is_guessed_about_aloud
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = vitrail.save(perturbed(vit_config(**SMALL, num_classes=3)), tmp_path / "bare.safetensors", labels=CLASSES)
-    assert "the file does not say how images become input" in run(capsys, path, data, "--json")[1]
+    assert "the model does not say how images become its input" in run(capsys, path, data, "--json")[1]
 
 
 def test_a_truncated_image_ends_the_work_with_its_name_unless_it_may_be_skipped(
@@ -312,7 +312,7 @@ def test_reals_labels_need_their_images_their_classes_and_their_length(
     [
         (("--batch", "0"), "batch is 0, but must be at least 1"),
         (("--workers", "-1"), "workers is -1, but must be at least 0"),
-        (("--bootstrap", "3"), "resamples is 3, but must be at least 100"),
+        (("--bootstrap", "3"), "--bootstrap is 3, but must be at least 100"),
         (("--split", "tset"), "no tset. Did you mean test?"),
         (("--image-size", "9"), "9"),
         (("--skip-broken", "few"), "no budget of broken files"),

@@ -10,6 +10,7 @@ from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.evaluate.extractor import Extractor
 from vitrail.model.vit import ViT
+from vitrail.runtime.engine import TorchEngine
 
 PIXELS = Preprocessing(image_size=(12, 16), mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4))
 
@@ -23,7 +24,8 @@ def images(count: int = 11, seed: int = 0) -> Dataset:
 
 
 def extractor(model, **changes) -> Extractor:
-    return Extractor(**{"model": model, "preprocessing": PIXELS, "ranks": Ranks()} | changes)
+    pixels = changes.pop("preprocessing", PIXELS)
+    return Extractor(**{"engine": TorchEngine(model, pixels), "preprocessing": pixels, "ranks": Ranks()} | changes)
 
 
 def made_features(count: int, width: int, classes: int, *, seed: int = 0, apart: float = 1.0):

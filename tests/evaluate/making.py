@@ -4,27 +4,34 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vitrail.base.ranks import Ranks
 from vitrail.data.batch import Batch, class_targets
 from vitrail.data.preprocessing import Preprocessing
+from vitrail.data.transforms import normalise
 from vitrail.evaluate.classify import Answers, answer
 
 AS_THEY_ARE = Preprocessing(image_size=(1, 1), mean=(0.0, 0.0, 0.0), std=(1 / 255, 1 / 255, 1 / 255))
 """Pixels of 0 to 255 stay what they are."""
 
 
-class Told(nn.Module):
-    """A model that answers what it was told for the image whose number the three channels spell."""
+class Told:
+    """An engine that answers what it was told for the image whose number the three channels spell."""
+
+    preprocessing = AS_THEY_ARE
+    device, dtype, concurrent = torch.device("cpu"), torch.float32, True
 
     def __init__(self, logits: np.ndarray) -> None:
-        super().__init__()
-        self.logits = torch.as_tensor(logits, dtype=torch.float32)
+        self.told = torch.as_tensor(logits, dtype=torch.float32)
+        self.num_outputs = self.feature_width = logits.shape[1]
+        self.digest = "told"
 
-    def forward(self, images: Tensor) -> Tensor:
-        digits = images[:, :, 0, 0].round().long()
-        return self.logits[digits[:, 0] + 256 * digits[:, 1] + 65536 * digits[:, 2]]
+    def logits(self, pixels: Tensor) -> Tensor:
+        digits = normalise(pixels, self.preprocessing)[:, :, 0, 0].round().long()
+        return self.told[digits[:, 0] + 256 * digits[:, 1] + 65536 * digits[:, 2]]
+
+    features = logits
 
 
 def pictures_of(count: int) -> np.ndarray:
@@ -42,7 +49,7 @@ def batches_of(targets: np.ndarray, batch: int) -> Iterator[Batch]:
 
 
 def answers_of(logits: np.ndarray, targets: np.ndarray, *, batch: int = 7, top: int = 0) -> Answers:
-    return answer(Told(logits), batches_of(targets, batch), targets, AS_THEY_ARE, Ranks(), top=top)
+    return answer(Told(logits).logits, batches_of(targets, batch), targets, Ranks(), top=top)
 
 
 def noisy(images: int, classes: int, *, seed: int = 0, sure: float = 2.0) -> tuple[np.ndarray, np.ndarray]:

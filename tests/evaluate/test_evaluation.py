@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.evaluate.making import AS_THEY_ARE, Told, noisy, pictures_of, softmax
+from tests.evaluate.making import Told, noisy, pictures_of, softmax
 from tests.train.making import Made
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.data.dataset import Dataset
@@ -39,7 +39,7 @@ def _data(count: int = 40, *, pictures: type[Made] = Made, labels: tuple[str, ..
 
 def _evaluated(dataset: Dataset, config: EvaluationConfig = QUICK, **flags: bool):
     choice = choose(dataset, LABELS, 7, **flags)
-    return evaluate(Told(noisy(40, 7)[0]), dataset, choice, AS_THEY_ARE, config)
+    return evaluate(Told(noisy(40, 7)[0]), dataset, choice, config)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 40, 64])
@@ -99,7 +99,7 @@ def test_scores_that_are_not_finite_are_refused() -> None:
     data, logits = _data(), noisy(40, 7)[0]
     logits[5] = np.nan
     with pytest.raises(InputError, match="not finite for 1 of 40 images, such as image 5; `vitrail verify`"):
-        evaluate(Told(logits), data, choose(data, LABELS, 7), AS_THEY_ARE, QUICK)
+        evaluate(Told(logits), data, choose(data, LABELS, 7), QUICK)
 
 
 @pytest.mark.parametrize("change", [{"batch": 0}, {"workers": -1}, {"resamples": 99}, {"skip_broken": "some"}])

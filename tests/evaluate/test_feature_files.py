@@ -24,12 +24,13 @@ from vitrail.evaluate.feature_files import (
     write_features,
 )
 from vitrail.evaluate.features import Features
+from vitrail.runtime.engine import TorchEngine
 
 KEY = "a" * 64
 
 
 def key(model=None, data=None, pixels=PIXELS) -> str:
-    return feature_key(model or model_of(), data or images(), pixels, Ranks())
+    return feature_key(TorchEngine(model or model_of(), PIXELS), data or images(), pixels, Ranks())
 
 
 def test_the_same_model_images_and_preprocessing_have_the_same_key() -> None:
@@ -103,11 +104,11 @@ def features(count: int = 5) -> Features:
 
 def test_what_was_written_is_read_again_bit_by_bit(tmp_path: Path) -> None:
     write_features(tmp_path / "new" / "folder", KEY, features())
-    found = read_features(tmp_path / "new" / "folder", KEY, images=5, model=model_of())
+    found = read_features(tmp_path / "new" / "folder", KEY, images=5, width=32)
     assert found is not None
     assert found.values.equal(features().values)
     assert (found.read == features().read).all()
-    assert read_features(tmp_path, KEY, images=5, model=model_of()) is None
+    assert read_features(tmp_path, KEY, images=5, width=32) is None
 
 
 @given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
@@ -119,16 +120,16 @@ def test_one_flipped_bit_is_noticed_wherever_it_is(tmp_path_factory, place: floa
     content[int(place * len(content))] ^= 1 << bit
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match="damaged"):
-        read_features(folder, KEY, images=5, model=model_of())
+        read_features(folder, KEY, images=5, width=32)
 
 
 def test_a_file_of_other_images_is_not_taken(tmp_path: Path) -> None:
     write_features(tmp_path, KEY, features())
     with pytest.raises(CheckpointError, match="it holds"):
-        read_features(tmp_path, KEY, images=6, model=model_of())
+        read_features(tmp_path, KEY, images=6, width=32)
     features_file(tmp_path, KEY).rename(features_file(tmp_path, "b" * 64))
     with pytest.raises(CheckpointError, match="damaged"):
-        read_features(tmp_path, "b" * 64, images=5, model=model_of())
+        read_features(tmp_path, "b" * 64, images=5, width=32)
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:

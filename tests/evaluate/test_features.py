@@ -13,6 +13,11 @@ from vitrail.data.transforms import normalise, preprocess
 from vitrail.evaluate.features import extract, feature_preprocessing
 from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
+from vitrail.runtime.engine import TorchEngine, torch_engine
+
+
+def own_of(model: Model) -> Preprocessing:
+    return torch_engine(model)[0].preprocessing
 
 
 def seen(dataset, pixels: Preprocessing) -> torch.Tensor:
@@ -75,7 +80,7 @@ def test_a_batch_of_broken_images_alone_is_passed_over() -> None:
     good = np.zeros((5, 4, 3), dtype=np.uint8)
     data = listed([b"broken", b"broken", good], [0, 1, 1])
     batches = evaluation_batches(data, PIXELS, batch=2, skip_broken=Budget(count=2))
-    found = extract(model_of(), batches, 3, PIXELS, Ranks())
+    found = extract(TorchEngine(model_of(), PIXELS), batches, 3, Ranks())
     assert found.read.tolist() == [False, False, True]
     assert not found.values[:2].any()
 
@@ -83,7 +88,7 @@ def test_a_batch_of_broken_images_alone_is_passed_over() -> None:
 @pytest.mark.parametrize(("side", "short"), [(224, 256), (384, 439), (96, 110), (512, 585)])
 def test_images_are_resized_and_cropped_in_the_papers_proportion(side: int, short: int) -> None:
     model = model_of(image_size=(side, side), patch_size=(side // 8, side // 8))
-    pixels = feature_preprocessing(model)
+    pixels = feature_preprocessing(own_of(model))
     assert pixels.resized(1000, 2000) == (short, 2 * short)
     assert pixels.image_size == (side, side)
     assert (pixels.mean, pixels.std) == ((0.5,) * 3, (0.5,) * 3)  # [-1, 1]
@@ -92,7 +97,7 @@ def test_images_are_resized_and_cropped_in_the_papers_proportion(side: int, shor
 @pytest.mark.parametrize("side", [28, 32, 64])
 def test_small_models_see_whole_images_as_they_are(side: int) -> None:
     model = model_of(image_size=(side, side), patch_size=(side, side), channels=1)
-    pixels = feature_preprocessing(model)
+    pixels = feature_preprocessing(own_of(model))
     picture = torch.randint(0, 256, (1, side, side), dtype=torch.uint8)
     assert preprocess(picture, pixels).equal(picture)
 
@@ -101,13 +106,13 @@ def test_mean_and_deviation_are_the_models_own_and_its_file_may_decide_everythin
     model = model_of(image_size=(96, 96), patch_size=(96, 96))
     own = Preprocessing(image_size=(96, 96), interpolation="bicubic", mean=(0.1,) * 3, std=(0.2,) * 3)
     model.info = ModelInfo(preprocessing=own)
-    pixels = feature_preprocessing(model)
+    pixels = feature_preprocessing(own_of(model))
     assert (pixels.mean, pixels.std, pixels.geometry) == ((0.1,) * 3, (0.2,) * 3, "crop")
-    assert feature_preprocessing(model, "model") == own
+    assert feature_preprocessing(own_of(model), "model") == own
 
 
 def test_a_resnet_gets_images_of_the_size_that_its_file_says() -> None:
     model = perturbed(resnet_config())
     model.info = ModelInfo(preprocessing=Preprocessing(image_size=(112, 112)))
-    assert feature_preprocessing(model).image_size == (112, 112)
-    assert feature_preprocessing(model).resized(500, 500) == (128, 128)
+    assert feature_preprocessing(own_of(model)).image_size == (112, 112)
+    assert feature_preprocessing(own_of(model)).resized(500, 500) == (128, 128)

@@ -37,7 +37,7 @@ def test_a_name_is_found_in_any_spelling_that_the_label_gives(name: str, found: 
 
 
 def test_a_name_that_two_labels_have_is_refused_with_their_numbers() -> None:
-    with pytest.raises(InputError, match=r"crane \(1 or 2\); say with --class-map"):
+    with pytest.raises(InputError, match=r"crane \(1 or 2\); say with `class_map`"):
         Labels(("dog", "crane", "crane")).match(("dog", "crane"), where="birds")
 
 

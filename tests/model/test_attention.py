@@ -5,6 +5,7 @@ from torch import nn
 from tests.reference import transformer
 from tests.tiny import arrays, close
 from vitrail.model.attention import SelfAttention, attend, attention_map, relative_bias
+from vitrail.model.trace import MapRecorder
 
 RELATIVE = [None, 6]
 
@@ -39,9 +40,13 @@ def test_self_attention_is_equations_5_to_8(relative_tokens) -> None:
 def test_the_attention_map_is_equation_6(relative_tokens) -> None:
     module, tokens = make(relative_tokens), torch.randn(3, 6, 8).double()
     wanted = reference(module, tokens)[1]
-    close(module.map(tokens), wanted, 1e-12)
-    close(module.map(tokens, [1]), wanted[:, [1]], 1e-12)
-    close(module.map(tokens).sum(dim=-1), torch.ones(3, 2, 6), 1e-12)
+    for heads in ([0, 1], [1, 0], [1], [0]):
+        for first_only in (False, True):
+            maps = MapRecorder(heads)
+            mixed = module(tokens, first_only=first_only, maps=maps)
+            close(maps.weights, wanted[:, heads], 1e-12)
+            close(maps.weights.sum(dim=-1), torch.ones(3, len(heads), 6), 1e-12)
+            close(mixed, reference(module, tokens)[0][:, : 1 if first_only else 6], 1e-11)
 
 
 @pytest.mark.parametrize("with_bias", [False, True])

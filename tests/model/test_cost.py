@@ -1,10 +1,15 @@
+from dataclasses import dataclass
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.tiny import hybrid_config, resnet_config, vit_config
 from vitrail import BackboneConfig, build
 from vitrail.model.build import configure
+from vitrail.model.contract import Layer, Model, ModelConfig
 from vitrail.model.cost import cost
 
 STEM = BackboneConfig(blocks=(), width=8, norm_groups=4)
@@ -122,3 +127,33 @@ def test_with_checkpointing_a_further_block_keeps_its_input_only() -> None:
 def test_checkpointing_saves_memory(config) -> None:
     counted = cost(config)
     assert 0 < counted.checkpointed_activations < counted.activations
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainConfig(ModelConfig):
+    feature_width = 48
+    summary = "one linear layer on all pixels"
+
+
+class Plain(Model, config=PlainConfig):
+    """A kind of model that does not say what it costs."""
+
+    def __init__(self, config: PlainConfig) -> None:
+        super().__init__(config)
+        self.head = nn.Linear(config.channels * 16, config.num_classes)
+
+    @property
+    def last_linear(self) -> nn.Linear:
+        return self.head
+
+    def layers(self) -> list[Layer]:
+        return [Layer(name="head", prefixes=("head.",))]
+
+    def features(self, images: Tensor, **_: Any) -> Tensor:
+        return images.flatten(1)
+
+
+def test_a_kind_that_does_not_say_what_it_costs_is_counted_by_torch() -> None:
+    counted = cost(PlainConfig(image_size=(4, 4), num_classes=5))
+    assert (counted.macs, counted.parameters, counted.tokens) == (48 * 5, 49 * 5, None)
+    assert counted.activations == 48  # the input of the layer

@@ -16,6 +16,11 @@ def test_a_selection_becomes_numbers_in_the_order_asked(asked, numbers) -> None:
     assert select(asked, 3, "blocks") == numbers
 
 
+def test_a_number_that_is_listed_twice_is_refused() -> None:
+    with pytest.raises(ConfigError, match="blocks 2, -1 name one twice"):
+        select([2, -1], 3, "blocks")
+
+
 @pytest.mark.parametrize(("asked", "wrong"), [([3], "3"), ([0, -4, 7], "-4, 7")])
 def test_a_number_out_of_range_is_refused_with_the_range(asked, wrong) -> None:
     with pytest.raises(ConfigError, match=rf"blocks {wrong}, but there are 3: 0 to 2"):

@@ -31,7 +31,7 @@ def classifier(model: Path) -> vitrail.Classifier:
 def test_answers_are_the_softmax_of_the_model_worked_out_in_numpy(classifier) -> None:
     for seed in range(3):
         small = resized(photo(seed))  # of the model's own size, so that nothing is resized again
-        expected = by_hand(classifier.model, small)
+        expected = by_hand(classifier.engine.model, small)
         answer = classifier.predict(small, top=7)
         order = np.argsort(-expected, kind="stable")
         assert [label for label, _ in answer.top] == [LABELS[number] for number in order]
@@ -42,7 +42,7 @@ def test_answers_are_the_softmax_of_the_model_worked_out_in_numpy(classifier) ->
 
 def test_an_image_of_another_size_is_resized_as_the_model_says(classifier) -> None:
     image = photo(4, 90, 70)
-    ours, expected = classifier.predict(image, top=7), by_hand(classifier.model, resized(image))
+    ours, expected = classifier.predict(image, top=7), by_hand(classifier.engine.model, resized(image))
     np.testing.assert_allclose([value for _, value in ours.top], np.sort(expected)[::-1], atol=0.02)  # a level or so
     assert ours.label == LABELS[expected.argmax()]
 
@@ -183,7 +183,7 @@ def test_a_head_of_zeros_is_told_and_every_class_is_as_probable(tmp_path, caplog
 
 def test_another_image_size_and_other_kinds_of_models_work(model, tmp_path) -> None:
     larger = Classifier.load(model, image_size=(24, 32), device="cpu")
-    assert larger.preprocessing.image_size == larger.model.config.image_size == (24, 32)
+    assert larger.preprocessing.image_size == larger.engine.model.config.image_size == (24, 32)
     assert len(larger.predict(photo(0)).top) == 5
     half = perturbed(vit_config()).to(torch.bfloat16)
     for number, made in enumerate((half, perturbed(resnet_config()))):

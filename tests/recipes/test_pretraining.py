@@ -145,7 +145,7 @@ def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:
 
 
 def test_a_recipe_for_another_image_size_is_refused() -> None:
-    with pytest.raises(ConfigError, match="is for images of 224x224, but --image-size is 384x384"):
+    with pytest.raises(ConfigError, match="is for images of 224x224, but `image_size` is 384x384"):
         find_recipe("imagenet1k-B/16", (384, 384))
 
 

@@ -41,7 +41,7 @@ def _series(path: Path, heard: list[str] | None = None, stop: StopSignal | None 
 
 
 def _cells(path: Path, *rates: float) -> list[Cell]:
-    config = made_config(steps=4, objective=ClassificationConfig(label_smoothing=0.1))
+    config = made_config(steps=4, objective=ClassificationConfig())
     config = replace(config, optimizer=replace(config.optimizer, name="sgd", clip_norm=None))
     runs = {rate: replace(config, schedule=replace(config.schedule, peak=rate, warmup_steps=0)) for rate in rates}
     return [

@@ -22,18 +22,19 @@ def model() -> ViT:
     return made.train()
 
 
-def test_keeping_all_patches_in_another_order_changes_nothing(model: ViT, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keeping_all_patches_in_another_order_changes_nothing(model: ViT) -> None:
     """Attention has no order of its own: positions travel with their patches."""
     torch.nn.init.normal_(model.head.linear.weight)  # type: ignore[union-attr]
     images = torch.randn(2, 3, 64, 64)
     shuffled = torch.stack([torch.randperm(16) for _ in range(2)])
-    monkeypatch.setattr("vitrail.model.embedding.random_patches", lambda pixels, drop: shuffled)  # noqa: ARG005
-    torch.testing.assert_close(model(images, drop_patches=0.5), model(images), rtol=1e-5, atol=1e-5)
+    encoded = model.encode(images, kept=shuffled)
+    assert encoded.kept is shuffled
+    torch.testing.assert_close(model.head(encoded.output), model(images), rtol=1e-5, atol=1e-5)
 
 
 def test_each_image_keeps_its_own_patches_without_repeats() -> None:
     pixels = torch.arange(2 * 16, dtype=torch.float32).reshape(2, 16, 1)
-    kept = random_patches(pixels, 0.75)
+    kept = random_patches(2, 16, 0.75)
     assert kept.shape == (2, 4)
     assert all(len(set(row.tolist())) == 4 for row in kept)
     assert torch.equal(pick(pixels, kept)[1, :, 0], 16 + kept[1].float())

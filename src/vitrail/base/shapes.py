@@ -10,6 +10,7 @@
 | pixels         | values of one flattened patch: channel, then row, column   |
 | token          | patches, with the class token in front when there is one   |
 | kept           | the leading tokens that somebody asked for                 |
+| kept_patch     | the patches of each image that are not left out            |
 | dim            | the model's width D                                        |
 | head, head_dim | attention heads, and D_h = D / heads                       |
 | query, key     | tokens that ask, tokens that answer                        |
@@ -17,7 +18,7 @@
 The names are checked in tests only; at run time they are documentation.
 """
 
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 Pixels = UInt8[Tensor, "channel height width"]
@@ -28,6 +29,7 @@ FeatureMap = Float[Tensor, "batch features rows columns"]
 PatchPixels = Float[Tensor, "batch patch pixels"]
 Patches = Float[Tensor, "batch patch dim"]
 Tokens = Float[Tensor, "batch token dim"]
+KeptPatches = Int[Tensor, "batch kept_patch"]
 KeptTokens = Float[Tensor, "batch kept dim"]
 Queries = Float[Tensor, "batch head query head_dim"]
 Keys = Float[Tensor, "batch head key head_dim"]

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from vitrail.base.errors import ConfigError, InputError
-from vitrail.cli.output import output_path
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
 from vitrail.cli.survey_tables import show
@@ -36,6 +35,7 @@ from vitrail.data.survey.scan import Survey, survey
 from vitrail.data.survey.sheet import make_sheet
 from vitrail.data.survey.summary import summarise
 from vitrail.report.sheet_page import write_sheet
+from vitrail.verbs.output import output_path
 
 AUGMENTATIONS = {
     "paper": Augmentation(),

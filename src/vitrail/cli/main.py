@@ -10,6 +10,7 @@ from importlib import import_module
 from vitrail import __version__
 from vitrail.base.errors import VitrailError, did_you_mean
 from vitrail.base.printable import printable
+from vitrail.cli.names import in_flags
 
 # Verb -> what it does, in a line. Its module is imported when it is called: `vitrail --help` never waits for torch.
 VERBS = {
@@ -92,7 +93,7 @@ def _fail(sentence: str, code: int, debug: bool) -> int:
         import traceback
 
         traceback.print_exc()
-    print("vitrail: " + "\n".join(map(printable, sentence.split("\n"))), file=sys.stderr)
+    print("vitrail: " + "\n".join(map(printable, in_flags(sentence).split("\n"))), file=sys.stderr)
     return code
 
 

@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.files import read
 from vitrail.cli.report import flag, parse_size
+from vitrail.verbs.names import model_name as model_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +34,3 @@ def open_file(path: str, flags: FileFlags, *, pickle: bool) -> Contents:
 def parameters(contents: Contents) -> int:
     """Count the weights that a file stores."""
     return sum(math.prod(shape) for shape in contents.tensors.shapes.values())
-
-
-def model_name(path: str) -> str:
-    """Return what a person calls a model: the name of its run folder, or of its file."""
-    file = Path(path)
-    return file.resolve().parent.name if file.name == "model.safetensors" else file.stem

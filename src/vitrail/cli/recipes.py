@@ -86,7 +86,7 @@ def _describe(name: str) -> dict[str, Any]:
     recipe = PRETRAINING[name]
     return {
         "name": name,
-        "command": recipe.command,
+        "command": f"torchrun --nproc-per-node 8 -m vitrail train DATA --recipe {name}",
         "epochs": recipe.epochs,
         "exaflops": recipe.exaflops,
         "paper_exaflops": recipe.published_exaflops,
@@ -98,7 +98,7 @@ def _describe(name: str) -> dict[str, Any]:
 def _describe_finetuning(recipe: FinetuningRecipe) -> dict[str, Any]:
     return {
         "name": recipe.name,
-        "command": recipe.command,
+        "command": f"vitrail finetune DATA --from MODEL --recipe {recipe.name}",
         "epochs": None,
         "exaflops": recipe.exaflops,
         "paper_exaflops": None,

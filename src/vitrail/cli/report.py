@@ -17,6 +17,7 @@ from vitrail.cli.flags import Positional as Positional
 from vitrail.cli.flags import Switch as Switch
 from vitrail.cli.flags import flag as flag
 from vitrail.cli.flags import parse_size as parse_size
+from vitrail.cli.names import in_flags
 
 PIPE_WIDTH = 80
 """Columns of a table without a terminal: as much as any terminal shows, and every page."""
@@ -61,9 +62,9 @@ def print_table(
 
 
 def print_notes(notes: Sequence[str]) -> None:
-    """Write sentences to stdout, in lines that break between words: paths and commands stay whole."""
+    """Write sentences to stdout, settings as flags, in lines that break between words: paths stay whole."""
     for note in notes:
-        print(_filled(note))
+        print(_filled(in_flags(note)))
 
 
 def _filled(text: str) -> str:

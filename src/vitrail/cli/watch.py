@@ -1,18 +1,22 @@
 """What a person sees of a run: its settings before, a bar or lines during, the figures and the next command after."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from vitrail.base.printable import printable
+from vitrail.cli.names import in_flags
 from vitrail.cli.report import counted, print_json, print_table
-from vitrail.cli.say import line
+from vitrail.cli.say import line, say
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
 from vitrail.runs.config import RunConfig
-from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
+from vitrail.runs.train import Run
 
 Trained = tuple[dict[str, Any], RunFolder]
 """The figures of a run, and where it lies."""
@@ -50,15 +54,17 @@ class Watcher:
         """Say from where the run goes on."""
         self.first, self.began = step, time.monotonic()
         if step:
-            self.note(f"going on from step {step} of {self.steps}.")
+            self.note(f"resuming from step {step} of {self.steps}.")
 
     def note(self, sentence: str) -> None:
         """Say something besides."""
-        if not self.quiet:
-            if self.bar is None:
-                line(f"vitrail: {sentence}")
-            else:
-                self.bar.console.print(f"vitrail: {sentence}", markup=False, highlight=False)
+        if self.quiet:
+            return
+        if self.bar is None:
+            say(sentence)
+        else:
+            text = f"vitrail: {printable(in_flags(sentence))}"
+            self.bar.console.print(text, markup=False, highlight=False)
 
     def __call__(self, step: int, values: dict[str, float]) -> None:
         """Show the values of a step."""
@@ -88,8 +94,17 @@ def describe(values: dict[str, float]) -> str:
     return "  ".join(parts)
 
 
-def print_choices(config: RunConfig, data: RunData, folder: RunFolder) -> None:
-    """Say, before it starts, what the run is."""
+@contextmanager
+def watched(config: RunConfig, words: str, *, quiet: bool) -> Iterator[Watcher]:
+    """Show one run of a series, which a few words describe."""
+    with Watcher(config, quiet=quiet) as watcher:
+        watcher.note(words)
+        yield watcher
+
+
+def print_choices(run: Run) -> None:
+    """Print, before it starts, what the run is."""
+    config, data, folder = run.config, run.data, run.folder
     need, model = cost(config.model), config.model
     held = "nothing" if data.held is None else f"{len(data.held)} of {data.held.split}"
     lines = {
@@ -108,7 +123,7 @@ def print_choices(config: RunConfig, data: RunData, folder: RunFolder) -> None:
     if config.patience is not None and data.held is not None and data.held.split == "test":
         notes.append("the best weights are chosen on the test images, so their accuracy will be a little too high.")
     for note in notes:
-        line(f"vitrail: {note}")
+        say(note)
 
 
 def regularisation(config: RunConfig) -> str:

@@ -1,20 +1,18 @@
 """What a classifier answers for every image of a data set, each counted exactly once on any number of ranks."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from vitrail.base.ranks import Ranks
 from vitrail.base.scores import Scores, tally
-from vitrail.base.shapes import Logits
+from vitrail.base.shapes import Logits, PixelBatch
 from vitrail.data.loader import Batch
-from vitrail.data.preprocessing import Preprocessing
-from vitrail.data.transforms import normalise
 
 COLUMNS = 6
 """Numbers that are kept of each image, beside its best classes."""
@@ -90,28 +88,28 @@ class Answers:
         return wrong[np.argsort(-self.confidence[wrong], kind="stable")][:most]
 
 
-@torch.inference_mode()
+@torch.inference_mode()  # batches may run the network themselves, where other ranks need company
 def answer(
-    model: nn.Module,
+    logits_of: Callable[[PixelBatch], Logits],
     batches: Iterable[Batch],
     targets: Int[np.ndarray, "image"],
-    preprocessing: Preprocessing,
     ranks: Ranks,
     *,
     top: int = 0,
 ) -> Answers:
-    """Ask the model about this rank's batches, and share the answers with all ranks.
+    """Ask for the logits of this rank's batches, and share the answers with all ranks.
 
-    Every rank writes its own images into a table of all of them; the sum over ranks is the whole. `top` is how many of
-    the best classes are kept of each image, at most as many as the model has.
+    `logits_of` is an engine's `logits`, or what chooses among them. Every rank writes its own images into a table of
+    all of them; the sum over ranks is the whole. `top` is how many of the best classes are kept of each image, at most
+    as many as there are.
     """
     table = torch.zeros(COLUMNS + 2 * top, len(targets), dtype=torch.float64)
     for batch in batches:
         if not len(batch.indices):
             continue
-        given = batch.classes.to(ranks.device)
-        unknown, truth = given < 0, given.clamp(min=0)[:, None]
-        logits = model(normalise(batch.images.to(ranks.device), preprocessing)).float()
+        logits = logits_of(batch.images).float()
+        classes = batch.classes.to(logits.device)
+        unknown, truth = classes < 0, classes.clamp(min=0)[:, None]
         probabilities, predicted = logits.softmax(1), logits.argmax(1)
         confidence = probabilities.gather(1, predicted[:, None])[:, 0]
         off = probabilities.square().sum(1) + 1 - 2 * probabilities.gather(1, truth)[:, 0]

@@ -1,26 +1,30 @@
 """One evaluation: choose the classes, ask the model about every image, work out the figures."""
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
+from jaxtyping import Int
 
 from vitrail.base.errors import ConfigError, ImageError, InputError
+from vitrail.base.notebook import table
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.data.budget import Budget, Skipped
 from vitrail.data.classes import few
 from vitrail.data.dataset import Dataset
 from vitrail.data.loader import evaluation_batches
-from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import evaluation_shard
-from vitrail.evaluate.bootstrap import FEWEST
+from vitrail.evaluate.bootstrap import FEWEST, Interval
 from vitrail.evaluate.classify import Answers, answer
+from vitrail.evaluate.figures import FIGURES, written
 from vitrail.evaluate.finite import refuse_bad_numbers
 from vitrail.evaluate.metrics import TOP, Metrics, measure, summary
 from vitrail.evaluate.real import Real, RealLists, image_numbers, measure_real
 from vitrail.evaluate.subset import Choice, Scored
+from vitrail.runtime.engine import Engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +50,9 @@ class EvaluationConfig:
         Budget.parse(self.skip_broken)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Evaluation:
-    """What came out."""
+    """How a model did on some images; a notebook shows it as a table."""
 
     dataset: Dataset
     """The images that the model was asked about; their classes are the scored ones."""
@@ -62,30 +66,106 @@ class Evaluation:
     """The figures by ReaL's labels, where they were given."""
     skipped: tuple[Skipped, ...]
     """Images that could not be read, and why."""
+    model: str = "the model"
+    """What the model is called: its file, if it has one."""
+    digest: str | None = None
+    """SHA-256 of that file."""
+    notes: tuple[str, ...] = ()
+    """What the user should know about the figures, a sentence each."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """What was written: `csv`, `html`."""
 
-    def report(self) -> dict[str, Any]:
-        """Return the figures as what JSON can hold."""
-        made: dict[str, Any] = {} if self.metrics is None else summary(self.metrics, self.choice.labels)
+    @property
+    def figures(self) -> dict[str, Interval]:
+        """Every figure with its interval, the most important first: `accuracy`, `top5`, ..., `loss`."""
+        known = dict(self.metrics.figures) if self.metrics is not None else {}
+        if self.real is not None:
+            known["real"] = self.real.accuracy
+        return {name: known[name] for name in FIGURES if name in known}
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right answers; NaN when no image has a class."""
+        return float("nan") if self.metrics is None else self.metrics.figures["accuracy"].value
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes that are scored, in the order of `confusion`."""
+        return self.choice.labels
+
+    @property
+    def confusion(self) -> Int[np.ndarray, "true predicted"]:
+        """How many images of each class got each answer."""
+        return self.answers.confusion(len(self.labels))
+
+    @property
+    def title(self) -> str:
+        """What was measured on what."""
+        return f"{self.model} on {described(self.dataset)}"
+
+    @property
+    def counted(self) -> str:
+        """A sentence about what was counted."""
+        parts = []
+        if self.metrics is not None:
+            of = "" if len(self.labels) == self.choice.num_outputs else f" of {self.choice.num_outputs:,}"
+            parts.append(f"{self.metrics.images:,} images, scored over {len(self.labels):,}{of} classes")
+        if self.real is not None:
+            parts.append(f"{int(self.real.counted.sum()):,} images with labels of ReaL")
+        if self.skipped:
+            parts.append(f"{len(self.skipped):,} could not be read")
+        return "; ".join(parts) + "."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as what JSON can hold."""
+        made: dict[str, Any] = {
+            "model": self.model,
+            "sha256": self.digest,
+            "data": self.dataset.where,
+            "split": self.dataset.split,
+            **{kind: str(self.files[kind]) if kind in self.files else None for kind in ("csv", "html")},
+        }
+        made |= {} if self.metrics is None else summary(self.metrics, self.labels)
         if self.real is not None:
             counted = int(self.real.counted.sum())
             made["real"] = {"images": counted, **asdict(self.real.accuracy)}
-        made["scored_classes"], made["model_classes"] = len(self.choice.labels), self.choice.num_outputs
+        made["scored_classes"], made["model_classes"] = len(self.labels), self.choice.num_outputs
         made["skipped"] = [{"name": name, "reason": reason} for name, reason in self.skipped]
-        return made
+        return made | {"notes": list(self.notes)}
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return the figures as they are written: name, value, interval."""
+        return [
+            (FIGURES[name], written(name, figure.value), f"{written(name, figure.low)} to {written(name, figure.high)}")
+            for name, figure in self.figures.items()
+        ]
+
+    def __repr__(self) -> str:
+        """Write the figures in lines."""
+        lines = [f"  {name:24}{value:>8}  {interval}" for name, value, interval in self.rows()]
+        return "\n".join([self.title, *lines, f"  {self.counted}"])
+
+    def _repr_html_(self) -> str:
+        """Draw the figures as a table, for a notebook."""
+        return table(self.title, ("", "value", "95% interval"), self.rows(), notes=(self.counted, *self.notes))
+
+
+def described(dataset: Dataset) -> str:
+    """Say which images these are."""
+    return f"the {dataset.split} split of {dataset.where}" if dataset.split else f"all of {dataset.where}"
 
 
 def evaluate(
-    model: nn.Module,
+    engine: Engine,
     dataset: Dataset,
     choice: Choice,
-    preprocessing: Preprocessing,
     config: EvaluationConfig,
     *,
     ranks: Ranks | None = None,
     real: RealLists | None = None,
     progress: Progress = silent,
 ) -> Evaluation:
-    """Ask a model about all images of a data set whose class is scored, and measure its answers.
+    """Ask a network about all images of a data set whose class is scored, and measure its answers.
 
     With `real`, images without a class are asked about too. Every rank takes part, and each returns the same.
     """
@@ -95,7 +175,7 @@ def evaluate(
     left = Budget.parse(config.skip_broken).left(len(asked), dataset.skipped)
     batches = evaluation_batches(
         asked,
-        preprocessing,
+        engine.preprocessing,
         batch=config.batch,
         rank=ranks.rank,
         world=ranks.world,
@@ -106,7 +186,7 @@ def evaluate(
     told: Progress = progress if ranks.first else silent
     batches = told(batches, total=-(-len(shard) // config.batch), title="evaluating")
     top = min(TOP, len(choice.labels))
-    answers = answer(Scored(model, choice).eval(), batches, asked.targets, preprocessing, ranks, top=top)
+    answers = answer(Scored(engine, choice), batches, asked.targets, ranks, top=top)
     skipped = tuple(_reason(asked, int(index)) for index in np.flatnonzero(~answers.answered))
     if skipped:  # ranks have kept count of their own
         (left or Budget()).spend(skipped, len(asked), where=dataset.where)

@@ -1,6 +1,5 @@
-"""Features of any data set by one model: from the disk where they are there, computed and stored otherwise."""
+"""Features of any data set by one network: from the disk where they are there, computed and stored otherwise."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import torch
 
 from vitrail.base.errors import CheckpointError, ConfigError, InputError, WriteError
 from vitrail.base.memory import keep_freed_memory
+from vitrail.base.notes import Note, unheard
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.data.budget import Budget
@@ -19,20 +19,16 @@ from vitrail.data.sampler import evaluation_shard
 from vitrail.evaluate.feature_files import feature_key, read_features, write_features
 from vitrail.evaluate.features import Features, extract, shared
 from vitrail.evaluate.finite import refuse_bad_numbers
-from vitrail.model.contract import Model
-
-
-def _unheard(sentence: str) -> None:
-    """Say nothing."""
+from vitrail.runtime.engine import Engine
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Extractor:
-    """A model, and how it is asked; calling it gives the features of a data set on every rank."""
+    """A network, and how it is asked; calling it gives the features of a data set on every rank."""
 
-    model: Model
-    """It computes where its weights are, which is the device of `ranks`."""
+    engine: Engine
     preprocessing: Preprocessing
+    """How images become pixels; mean and std are the engine's own."""
     ranks: Ranks
     batch: int = 64
     """Images that go through the model at once."""
@@ -41,7 +37,7 @@ class Extractor:
     cache: Path | None = None
     """The folder of stored features, of which only the first rank's counts; None stores nothing."""
     progress: Progress = silent
-    note: Callable[[str], None] = _unheard
+    note: Note = unheard
     """Told what a person should know; only the first rank has something to say."""
 
     def __post_init__(self) -> None:
@@ -63,7 +59,7 @@ class Extractor:
 
     def _kept(self, cache: Path, dataset: Dataset, skip_broken: Budget | None) -> Features:
         """Return stored features, or store new ones; a disk that cannot hold them is no reason to stop."""
-        key = feature_key(self.model, dataset, self.preprocessing, self.ranks, self.progress)
+        key = feature_key(self.engine, dataset, self.preprocessing, self.ranks, self.progress)
         found = self._stored(cache, key, len(dataset))
         if found is not None:
             refuse_bad_numbers("features", dataset, ~found.finite)
@@ -91,7 +87,7 @@ class Extractor:
         images = len(evaluation_shard(len(dataset), rank=ranks.rank, world=ranks.world))
         title = f"features of {dataset.split or 'all'} ({self.batch} images a step)"
         watched = self.progress(batches, total=-(-images // self.batch), title=title)
-        made = extract(self.model, watched, len(dataset), self.preprocessing, ranks)
+        made = extract(self.engine, watched, len(dataset), ranks)
         refuse_bad_numbers("features", dataset, ~made.finite)
         return made
 
@@ -100,14 +96,14 @@ class Extractor:
         found = None
         if self.ranks.first:
             try:
-                found = read_features(cache, key, images=images, model=self.model)
+                found = read_features(cache, key, images=images, width=self.engine.feature_width)
             except CheckpointError as error:
                 self.note(f"stored features are made again: {error}")
         if not self.ranks.agree(int(found is not None)):
             return None
         if self.ranks.world == 1:
             return found
-        values = torch.zeros(images, self.model.config.feature_width)
+        values = torch.zeros(images, self.engine.feature_width)
         read = torch.zeros(images, dtype=torch.uint8)
         if found is not None:
             values.copy_(found.values)

@@ -19,12 +19,11 @@ from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.base.tensors import from_tensors
-from vitrail.checkpoint.files import weights_digest
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import evaluation_shard
 from vitrail.evaluate.features import Features, shared
-from vitrail.model.contract import Model
+from vitrail.runtime.engine import Engine
 
 VERSION = 1
 """Goes up whenever the same model and image may give other features: another decoder, another resize."""
@@ -39,13 +38,12 @@ def default_folder() -> Path:
 
 
 def feature_key(
-    model: Model, dataset: Dataset, preprocessing: Preprocessing, ranks: Ranks, progress: Progress = silent
+    engine: Engine, dataset: Dataset, preprocessing: Preprocessing, ranks: Ranks, progress: Progress = silent
 ) -> str:
     """Return the digest that names the features of these images; every rank reads its share of them."""
     told = {
         "version": VERSION,
-        "model": weights_digest(model),
-        "config": to_dict(model.config),
+        "model": engine.digest,
         "preprocessing": to_dict(preprocessing),
         "images": images_digest(dataset, ranks, progress),
     }
@@ -78,7 +76,7 @@ def features_file(folder: Path, key: str) -> Path:
     return folder / f"{key}.safetensors"
 
 
-def read_features(folder: Path, key: str, *, images: int, model: Model) -> Features | None:
+def read_features(folder: Path, key: str, *, images: int, width: int) -> Features | None:
     """Return stored features, mapped from their file; None when there are none, an error when they are damaged."""
     path = features_file(folder, key)
     try:
@@ -88,7 +86,7 @@ def read_features(folder: Path, key: str, *, images: int, model: Model) -> Featu
     except OSError as error:
         raise CheckpointError(f"{path} cannot be opened: {error.strerror or error}.") from None
     shapes = {name: spec.shape for name, (spec, _) in container.places.items()}
-    wanted = {"values": (images, model.config.feature_width), "read": (images,)}
+    wanted = {"values": (images, width), "read": (images,)}
     if container.recorded_digest() != container.computed_digest() or container.metadata.get(_KEY) != key:
         raise CheckpointError(f"{path} is damaged: its SHA-256 is not the one that it carries.")
     if shapes != wanted:

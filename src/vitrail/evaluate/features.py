@@ -11,9 +11,8 @@ from torch import Tensor
 
 from vitrail.base.ranks import Ranks
 from vitrail.data.batch import Batch
-from vitrail.data.preprocessing import Preprocessing, preset
-from vitrail.data.transforms import normalise
-from vitrail.model.contract import Model
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.runtime.engine import Engine
 
 Matrix = Float[Tensor, "image representation"]
 Pixels = Literal["paper", "model"]
@@ -41,14 +40,12 @@ class Features:
         return torch.cat([rows.isfinite().all(1) for rows in self.values.split(SHARED_ROWS)]).numpy()
 
 
-def feature_preprocessing(model: Model, pixels: Pixels = "paper") -> Preprocessing:
-    """Return how images become input: the paper's resize and centre crop, or just what the model's file says.
+def feature_preprocessing(own: Preprocessing, pixels: Pixels = "paper") -> Preprocessing:
+    """Return how images become input: the paper's resize and centre crop, or just the model's `own` preprocessing.
 
-    Mean and deviation are the model's own in both cases, and 0.5 where its file tells nothing. Up to 64 pixels the
-    whole image is resized, with nothing cut off.
+    Mean and deviation are the model's own in both cases. Up to 64 pixels the whole image is resized, with nothing cut
+    off.
     """
-    config = model.config
-    own = model.info.preprocessing or preset("google", image_size=config.image_size, channels=config.channels)
     if pixels == "model":
         return own
     side = min(own.image_size)
@@ -58,24 +55,18 @@ def feature_preprocessing(model: Model, pixels: Pixels = "paper") -> Preprocessi
     return replace(own, geometry="crop", crop_fraction=fraction, interpolation="bilinear", antialias=True)
 
 
-def extract(
-    model: Model, batches: Iterable[Batch], images: int, preprocessing: Preprocessing, ranks: Ranks
-) -> Features:
+def extract(engine: Engine, batches: Iterable[Batch], images: int, ranks: Ranks) -> Features:
     """Compute the representations of this rank's batches, and share them with all ranks.
 
     Every rank writes its own images into a table of all of them; the sum over ranks is the whole, and exact.
     """
-    values = torch.zeros(images, model.config.feature_width)
+    values = torch.zeros(images, engine.feature_width)
     read = torch.zeros(images, dtype=torch.uint8)
-    kind = next(model.parameters()).dtype
-    model.eval()
-    with torch.inference_mode():
-        for batch in batches:
-            if not len(batch.indices):  # every image of it was broken
-                continue
-            seen = normalise(batch.images.to(ranks.device), preprocessing).to(kind)
-            values[batch.indices] = model.features(seen).float().cpu()
-            read[batch.indices] = 1
+    for batch in batches:
+        if not len(batch.indices):  # every image of it was broken
+            continue
+        values[batch.indices] = engine.features(batch.images).float().cpu()
+        read[batch.indices] = 1
     return Features(values=shared(values, ranks), read=shared(read, ranks).bool().numpy())
 
 

@@ -65,7 +65,7 @@ class Labels:
             unclear = [f"{name} ({' or '.join(map(str, at))})" for name, at in several]
             raise InputError(
                 f"{where} has classes that several classes of the model are called, by their numbers: {few(unclear)}; "
-                "say with --class-map which is meant."
+                "say with `class_map` which is meant."
             )
         single = [at[0] if at else None for at in found]
         taken: dict[int, str] = {}
@@ -73,7 +73,7 @@ class Labels:
             if at is not None and taken.setdefault(at, name) != name:
                 raise InputError(
                     f"{where} has the classes {taken[at]} and {name}, which are both {self.labels[at]} in the model; "
-                    "rename one, or say with --class-map that they are the same."
+                    "rename one, or say with `class_map` that they are the same."
                 )
         return single
 

@@ -18,14 +18,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from vitrail.base.errors import InputError
-from vitrail.base.shapes import Images, Logits
+from vitrail.base.shapes import Logits, PixelBatch
 from vitrail.data.classes import few
 from vitrail.data.dataset import UNLABELLED, Dataset
 from vitrail.evaluate.class_map import ClassMap, resolve
 from vitrail.evaluate.names import Labels, are_numbers, spelled
+from vitrail.runtime.engine import Engine
 
 IMAGENET = 1000
 _ENDS = (("n01440764", "n15075141"), ("tench", "toilet"))
@@ -60,16 +61,16 @@ class Choice:
         return np.append(self.places, UNLABELLED)[given]
 
 
-class Scored(nn.Module):
-    """A model that answers for the scored classes only."""
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A network that answers for the scored classes only."""
 
-    def __init__(self, model: nn.Module, choice: Choice) -> None:
-        super().__init__()
-        self.model, self.choice = model, choice
+    engine: Engine
+    choice: Choice
 
-    def forward(self, images: Images) -> Logits:
+    def __call__(self, pixels: PixelBatch) -> Logits:
         """Return the score of each scored class."""
-        return class_scores(self.model(images), self.choice)
+        return class_scores(self.engine.logits(pixels), self.choice)
 
 
 def class_scores(logits: Float[Tensor, "batch output"], choice: Choice) -> Float[Tensor, "batch scored"]:
@@ -107,7 +108,7 @@ def choose(
     _refuse_one(dataset, len(present), names[present[0]])
     places = np.where(found >= 0, np.searchsorted(present, found), UNLABELLED)
     scored = (
-        f"scored over {len(present):,} of {num_classes:,} classes, those that {dataset.where} has; --all-classes keeps "
+        f"scored over {len(present):,} of {num_classes:,} classes, those that {dataset.where} has; `all_classes` keeps "
         "the others among the answers."
     )
     return Choice(
@@ -154,14 +155,14 @@ def _found(
     if labels is None:
         raise InputError(
             f"the model has no class names to compare with those of {dataset.where} ({few(given)}); give them with "
-            "--labels FILE, one name a line in the order of the model's outputs."
+            "`labels`, one name a line in the order of the model's outputs."
         )
     lacking = [name for name, at, count in zip(given, matched, counts, strict=True) if at is None and count]
     if lacking:
         raise InputError(
             f"{dataset.where} has {len(lacking)} classes that the model lacks: {few(lacking)}. The model has "
-            f"{num_classes}: {few(labels)}. Rename the data's, or say with --class-map FILE which of the model's they "
-            "are; --labels FILE gives the model other names."
+            f"{num_classes}: {few(labels)}. Rename the data's, or say with `class_map` which of the model's they "
+            "are; `labels` gives the model other names."
         )
     return np.array([UNLABELLED if at is None else at for at in matched], np.int64), ()
 
@@ -243,5 +244,5 @@ def _refuse_one(dataset: Dataset, count: int, name: str) -> None:
     if count == 1:
         raise InputError(
             f"{dataset.where} has one class of the model only, {name}, and among one every answer is right; "
-            "--all-classes keeps the model's other classes among the answers."
+            "`all_classes` keeps the model's other classes among the answers."
         )

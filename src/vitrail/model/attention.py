@@ -6,7 +6,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Pooled, Queries, Tokens
+from vitrail.model.config import ViTConfig
 from vitrail.model.halves import FEW_ROWS, attention_in_halves, halves_pay
+from vitrail.model.trace import MapRecorder
+from vitrail.model.units import Unit
 
 
 def attention_map(queries: Queries, keys: Keys, bias: AttentionMap | None = None) -> AttentionMap:
@@ -20,6 +23,34 @@ def attend(
 ) -> Queries:
     """Compute A v, Eq. 7, by torch's fused kernel, which never stores A; `dropout` acts on A."""
     return F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias, dropout_p=dropout)
+
+
+def attend_in_sight(
+    queries: Queries,
+    keys: Keys,
+    values: Keys,
+    bias: AttentionMap | None = None,
+    *,
+    heads: list[int],
+    dropout: float = 0.0,
+    first_only: bool = False,
+) -> tuple[Float[Tensor, "batch head kept head_dim"], Float[Tensor, "batch seen query key"]]:
+    """Compute A v with A of `heads` in memory, and return both; the other heads go through the fused kernel.
+
+    A is what the product reads, so that gradients reach it. With `first_only` it is still whole, and only its first
+    row is used.
+    """
+    others = [head for head in range(queries.shape[1]) if head not in heads]
+    weights = attention_map(queries[:, heads], keys[:, heads], None if bias is None else bias[:, heads])
+    rows = 1 if first_only else queries.shape[2]
+    used = weights[:, :, :rows]
+    mixed = (F.dropout(used, dropout) if dropout else used) @ values[:, heads]
+    if others:
+        rest = None if bias is None else bias[:, others, :rows]
+        mixed_others = attend(queries[:, others, :rows], keys[:, others], values[:, others], rest, dropout=dropout)
+        mixed = torch.cat([mixed, mixed_others], dim=1)
+    order = heads + others
+    return mixed[:, sorted(range(len(order)), key=order.__getitem__)], weights
 
 
 def relative_bias(queries: Queries, table: Float[Tensor, "offset dim"], keys: int) -> AttentionMap:
@@ -56,8 +87,10 @@ class SelfAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.offsets = None if relative_tokens is None else nn.Parameter(torch.empty(2 * relative_tokens - 1, dim))
 
-    def forward(self, tokens: Tokens, *, first_only: bool = False) -> KeptTokens:
-        """Let every token attend to every token, or only the first one."""
+    def forward(self, tokens: Tokens, *, first_only: bool = False, maps: MapRecorder | None = None) -> KeptTokens:
+        """Let every token attend to every token, or only the first one; `maps` asks for A of some heads."""
+        if maps is not None:
+            return self.in_sight(tokens, maps, first_only=first_only)
         if first_only:
             return self.dropout(self.out(self.first_token(tokens))).unsqueeze(1)
         plain = not self.training and self.offsets is None
@@ -85,14 +118,14 @@ class SelfAttention(nn.Module):
         mixed = (weights @ tokens).transpose(0, 1) @ value_kernel.unflatten(0, heads).mT  # head batch head_dim
         return mixed.transpose(0, 1).flatten(1) + value_bias
 
-    def map(self, tokens: Tokens, heads: list[int] | None = None) -> AttentionMap:
-        """Return A, Eq. 6, of the asked heads, or of all."""
-        queries, keys, _ = self.project(tokens)
+    def in_sight(self, tokens: Tokens, maps: MapRecorder, *, first_only: bool) -> KeptTokens:
+        """Do the same with A of some heads computed explicitly, and leave it with the recorder."""
+        queries, keys, values = self.project(tokens)
         bias = self.bias(queries, keys.shape[2])
-        if heads is not None:
-            queries, keys = queries[:, heads], keys[:, heads]
-            bias = None if bias is None else bias[:, heads]
-        return attention_map(queries, keys, bias)
+        mixed, maps.weights = attend_in_sight(
+            queries, keys, values, bias, heads=maps.heads, dropout=self.map_dropout, first_only=first_only
+        )
+        return self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))
 
     def project(self, tokens: Tokens) -> tuple[Queries, Keys, Keys]:
         """Compute [q, k, v] = z U_qkv, Eq. 5, in one product and without a copy."""
@@ -118,3 +151,22 @@ def attention_map_of_one(
     """Compute the first row of A from a query that was lifted from D_h to D dimensions."""
     scores = lifted @ tokens.mT * head_dim**-0.5
     return (scores if bias is None else scores + bias).softmax(dim=-1)
+
+
+def attention_cost(config: ViTConfig, *, first_only: bool = False) -> Unit:
+    """Count one attention layer; with `first_only`, only the class token asks, but all products are counted."""
+    tokens, dim, heads = config.num_tokens, config.dim, config.num_heads
+    wide, offsets = tokens * dim, 2 * tokens - 1
+    relative, dropped = config.positions == "relative", config.attention_dropout > 0
+    macs = 4 * wide * dim + 2 * wide * tokens + (wide * offsets if relative else 0)
+    if first_only:  # the input, the lifted query and what it mixed, and the weights before and after softmax
+        kept = wide + 2 * heads * tokens + 2 * heads * dim
+        kept += 2 * heads * tokens if dropped else 0
+        kept += heads * offsets + dim if relative else 0
+        return Unit(macs=macs, kept=kept)
+    kept = 5 * wide + tokens * heads  # the input, q, k, v, the output's input, one sum for each query
+    if relative or dropped:  # torch's fused kernel takes neither: A is kept
+        kept += heads * tokens * tokens - heads * tokens
+    kept += 2 * heads * tokens * tokens if dropped else 0
+    kept += heads * tokens * offsets + wide if relative else 0
+    return Unit(macs=macs, kept=kept + (wide if config.dropout else 0))

@@ -7,7 +7,9 @@ A new kind of model is a dataclass and a module, in any file:
 
     class Toy(Model, config=ToyConfig): ...
 
-Settings name it by its `kind`; it is then built, trained, saved, loaded and evaluated like the others.
+Settings name it by its `kind`; it is then built, trained, saved, loaded and evaluated like the others. The module says
+what it is: `layers` from input to output, the `last_linear`, and its pass as `encode` and `represent`, or, where there
+is nothing to show between, as `features` alone.
 """
 
 from abc import ABC, abstractmethod
@@ -15,14 +17,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from torch import nn
+import torch
+from torch import Generator, Tensor, nn
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.processor import settle
 from vitrail.base.settings import Tagged, from_dict
-from vitrail.base.shapes import Images, Logits, Representation
+from vitrail.base.shapes import AttentionMap, Images, KeptPatches, Logits, Representation
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size
+from vitrail.model.trace import Encoded, Selection
+from vitrail.model.units import Unit, counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,13 +146,33 @@ class Model(nn.Module, ABC):
     def last_linear(self) -> nn.Linear | None:
         """The linear layer that gives logits; None where the model has no classes."""
 
-    @abstractmethod
-    def features(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Representation:
-        """Compute the representation that the last linear layer sees.
+    def encode(
+        self,
+        images: Images,  # noqa: ARG002 - for kinds that have it, as all the others
+        *,
+        kept: KeptPatches | None = None,  # noqa: ARG002
+        drop_patches: float = 0.0,  # noqa: ARG002
+        generator: Generator | None = None,  # noqa: ARG002
+        any_size: bool = False,  # noqa: ARG002
+        layers: Selection = None,  # noqa: ARG002
+        attention: Selection = None,  # noqa: ARG002
+        heads: Selection = "all",  # noqa: ARG002
+        pooled_only: bool = False,  # noqa: ARG002
+    ) -> Encoded:
+        """Run the network up to its head, and keep nothing on the way but what is asked for.
 
-        Two ways to train faster: `drop_patches` leaves out that part of each image's patches at random, and
-        `any_size` takes images of another size than the model's own.
+        Which patches: those that `kept` lists for each image, or a random part when `drop_patches` leaves some out,
+        drawn from `generator` or from torch's global one; the result has their numbers. `any_size` takes images of
+        another size than the model's own.
+
+        What is kept: the outputs of `layers`, numbered as by `layers()`, and A of the blocks `attention` for `heads`.
+        `pooled_only` leaves out whatever the head does not see, unless it is asked for.
         """
+        raise ConfigError(f"a {self.config.noun} shows nothing of what lies before its head; use features.")
+
+    def represent(self, encoded: Tensor) -> Representation:
+        """Turn the encoder's output into what the last linear layer sees."""
+        return encoded
 
     @abstractmethod
     def layers(self) -> list[Layer]:
@@ -156,6 +181,23 @@ class Model(nn.Module, ABC):
     def matrices(self) -> dict[str, int]:
         """Name the kernels that are matrices inside blocks, with how many are stacked in each: 3 for q, k and v."""
         return {}
+
+    def units(self) -> list[Unit]:
+        """Return what each part of the network costs; a kind that does not say is counted by torch, as a whole."""
+        config: ModelConfig = self.config
+        device = next(self.parameters()).device
+        return [counted(self, torch.empty(1, config.channels, *config.image_size, device=device))]
+
+    def features(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Representation:
+        """Compute the representation that the last linear layer sees."""
+        encoded = self.encode(images, drop_patches=drop_patches, any_size=any_size, pooled_only=True)
+        return self.represent(encoded.output)
+
+    def attention_maps(
+        self, images: Images, *, blocks: Selection = "all", heads: Selection = "all"
+    ) -> dict[int, AttentionMap]:
+        """Return A (Eq. 6) of the chosen blocks and heads, by the number of the block, and keep nothing else."""
+        return self.encode(images, attention=blocks, heads=heads, pooled_only=True).attention
 
     def classify(self, representation: Representation) -> Logits:
         """Apply the last linear layer; a model without classes returns the representation."""

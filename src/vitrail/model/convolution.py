@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from vitrail.base.shapes import FeatureMap, Images, Kernel
+from vitrail.model.trace import NOTHING, Recorder
 
 Standardisation = Literal["std-plus-eps", "sqrt-var-eps"]
 
@@ -97,6 +98,17 @@ def make_conv(
 def make_norm(config: NormedConvolutions, channels: int) -> nn.GroupNorm:
     """Make a group norm of a ResNet."""
     return nn.GroupNorm(config.norm_groups, channels, eps=config.norm_eps)
+
+
+class Stage(nn.Sequential):
+    """The units of one stage of a ResNet, one after the other."""
+
+    def forward(self, features: Images, *, name: str = "", recorder: Recorder = NOTHING) -> FeatureMap:
+        """Transform a feature map; each unit's output has the stage's name and its own number."""
+        for number, unit in self.named_children():
+            features = unit(features)
+            recorder.name(f"{name}.{number}", features)
+        return features
 
 
 def same_padding(images: Images, kernel_size: int, stride: int) -> tuple[int, int, int, int]:

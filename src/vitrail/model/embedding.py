@@ -1,17 +1,19 @@
 """Patches become tokens: E, the class token and positions (Eq. 1)."""
 
 import math
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
-from torch import Tensor, nn
+from jaxtyping import Float
+from torch import Generator, Tensor, nn
 
-from vitrail.base.shapes import FeatureMap, Patches, PatchPixels, PositionTable, Tokens
+from vitrail.base.errors import ConfigError
+from vitrail.base.shapes import FeatureMap, KeptPatches, Patches, PatchPixels, PositionTable, Tokens
 from vitrail.model.config import ViTConfig
 from vitrail.model.patches import Size, patch_grid, patchify
 from vitrail.model.positions import make_positions, resize_positions
-
-Kept = Int[Tensor, "batch kept"]
+from vitrail.model.trace import NOTHING, Recorder
+from vitrail.model.units import Unit
 
 
 class Embedding(nn.Module):
@@ -30,29 +32,26 @@ class Embedding(nn.Module):
         )
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, features: FeatureMap, *, drop: float = 0.0) -> Tokens:
-        """Embed an image, or the feature map of a hybrid; `drop` leaves out that part of each image's patches."""
+    def forward(self, features: FeatureMap, *, kept: KeptPatches | None = None, recorder: Recorder = NOTHING) -> Tokens:
+        """Embed an image, or the feature map of a hybrid; `kept` names the patches that are not left out."""
         pixels = patchify(features, self.patch_size)
+        patches = self.projection(pixels if kept is None else pick(pixels, kept))  # x_p E, in one matrix product
+        recorder.name("patches", patches)
         grid = patch_grid((features.shape[2], features.shape[3]), self.patch_size)
-        if not drop:
-            return self.assemble(self.projection(pixels), grid=grid)
-        kept = random_patches(pixels, drop)
-        return self.assemble(self.projection(pick(pixels, kept)), grid=grid, kept=kept)
+        tokens = self.assemble(patches, grid, kept)
+        recorder.layer(0, tokens)
+        return tokens
 
-    def project(self, features: FeatureMap) -> Patches:
-        """Compute x_p E: every patch in one matrix product."""
-        return self.projection(patchify(features, self.patch_size))
-
-    def assemble(self, patches: Patches, *, grid: Size | None = None, kept: Kept | None = None) -> Tokens:
-        """Prepend the class token, add positions, drop out; `kept` tells which patches of the grid these are."""
+    def assemble(self, patches: Patches, grid: Size, kept: KeptPatches | None) -> Tokens:
+        """Prepend the class token, add positions, drop out."""
         tokens = patches
         if self.class_token is not None:
             tokens = torch.cat([self.class_token.expand(patches.shape[0], 1, -1), patches], dim=1)
         if self.positions is not None:
-            tokens = tokens + self.table(grid or self.grid, kept)
+            tokens = tokens + self.table(grid, kept)
         return self.dropout(tokens)
 
-    def table(self, grid: Size, kept: Kept | None) -> PositionTable | Tokens:
+    def table(self, grid: Size, kept: KeptPatches | None) -> PositionTable | Tokens:
         """Return E_pos, interpolated for images of another size, or its rows for some patches of each image."""
         assert self.positions is not None  # noqa: S101 - asked only then
         table = self.positions()
@@ -65,13 +64,61 @@ class Embedding(nn.Module):
         return torch.cat([table[:first].expand(kept.shape[0], first, -1), rows], dim=1)
 
 
-def random_patches(pixels: PatchPixels, drop: float) -> Kept:
-    """Draw the patches that each image keeps, at least one, from torch's global generator."""
-    batch, patches, _ = pixels.shape
+def embedding_cost(config: ViTConfig) -> Unit:
+    """Count the patch projection, which reads every pixel or cell once, and the mask of dropout."""
+    channels = config.channels if config.backbone is None else config.backbone.channels
+    pixels = math.prod(config.grid) * math.prod(config.patch_size) * channels
+    mask = config.num_tokens * config.dim if config.dropout else 0
+    return Unit(macs=pixels * config.dim, kept=pixels + mask, entry=pixels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchChoice:
+    """Which patches of each image to encode: all, those of given numbers, or a random part."""
+
+    kept: KeptPatches | None = None
+    """The numbers of the patches of each image, in raster order of the grid."""
+    drop: float = 0.0
+    """Part of the patches that are left out at random."""
+    generator: Generator | None = None
+    """Where the random part comes from; None is torch's global generator."""
+
+    def __post_init__(self) -> None:
+        """Refuse two ways at once."""
+        if self.kept is not None and self.drop:
+            raise ConfigError(f"both kept and drop_patches={self.drop} say which patches to keep; give one of them.")
+
+    @property
+    def some(self) -> bool:
+        """Whether it is not simply all of them."""
+        return self.kept is not None or self.drop > 0
+
+    def choose(self, features: FeatureMap, patch_size: Size) -> KeptPatches | None:
+        """Return the numbers of the patches to keep, or None for all in order."""
+        if not self.drop:
+            return self.kept
+        rows, columns = patch_grid((features.shape[2], features.shape[3]), patch_size)
+        return random_patches(
+            features.shape[0], rows * columns, self.drop, generator=self.generator, device=features.device
+        )
+
+
+ALL_PATCHES = PatchChoice()
+
+
+def random_patches(
+    batch: int,
+    patches: int,
+    drop: float,
+    *,
+    generator: Generator | None = None,
+    device: str | torch.device = "cpu",
+) -> KeptPatches:
+    """Draw the patches that each image keeps, at least one; without a generator from torch's global one."""
     many = max(round(patches * (1 - drop)), 1)
-    return torch.rand(batch, patches, device=pixels.device).argsort(dim=1)[:, :many]
+    return torch.rand(batch, patches, generator=generator, device=device).argsort(dim=1)[:, :many]
 
 
-def pick(pixels: PatchPixels, kept: Kept) -> Float[Tensor, "batch kept pixels"]:
+def pick(pixels: PatchPixels, kept: KeptPatches) -> Float[Tensor, "batch kept_patch pixels"]:
     """Take the kept patches of each image."""
     return pixels.gather(1, kept[:, :, None].expand(-1, -1, pixels.shape[2]))

@@ -5,10 +5,13 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from vitrail.base.shapes import KeptTokens, Tokens
-from vitrail.model.attention import SelfAttention
+from vitrail.model.attention import attention_cost
 from vitrail.model.config import ViTConfig
-from vitrail.model.mlp import Mlp
+from vitrail.model.mixers import make_mixer
+from vitrail.model.mlp import Mlp, mlp_cost
 from vitrail.model.positions import make_positions
+from vitrail.model.trace import NOTHING, MapRecorder, Recorder
+from vitrail.model.units import Unit
 
 
 def stochastic_depth(branch: Tensor, rate: float, generator: torch.Generator | None = None) -> Tensor:
@@ -21,24 +24,18 @@ def stochastic_depth(branch: Tensor, rate: float, generator: torch.Generator | N
 class EncoderBlock(nn.Module):
     """One layer of the encoder, pre-norm."""
 
-    def __init__(self, config: ViTConfig, *, stochastic_depth: float) -> None:
+    def __init__(self, config: ViTConfig, layer: int) -> None:
         super().__init__()
-        self.stochastic_depth = stochastic_depth
+        self.stochastic_depth = config.stochastic_depth * layer / max(config.depth - 1, 1)
         self.norm1 = nn.LayerNorm(config.dim, eps=config.norm_eps)
-        self.attention = SelfAttention(
-            config.dim,
-            config.num_heads,
-            dropout=config.dropout,
-            attention_dropout=config.attention_dropout,
-            relative_tokens=config.num_tokens if config.positions == "relative" else None,
-        )
+        self.attention = make_mixer(config, layer)
         self.norm2 = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.mlp = Mlp(config.dim, config.mlp_dim, gelu=config.gelu, dropout=config.dropout)
 
-    def forward(self, tokens: Tokens, *, first_only: bool = False) -> KeptTokens:
-        """Map z_(l-1) to z_l, or to its first token only, which takes far less work."""
+    def forward(self, tokens: Tokens, *, first_only: bool = False, maps: MapRecorder | None = None) -> KeptTokens:
+        """Map z_(l-1) to z_l, or to its first token only, which takes far less work; `maps` asks for A."""
         kept = tokens[:, :1] if first_only else tokens
-        kept = kept + self.skip(self.attention(self.norm1(tokens), first_only=first_only))  # Eq. 2
+        kept = kept + self.skip(self.attention(self.norm1(tokens), first_only=first_only, maps=maps))  # Eq. 2
         return kept + self.skip(self.mlp(self.norm2(kept)))  # Eq. 3
 
     def skip(self, branch: Tensor) -> Tensor:
@@ -56,11 +53,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
-        last = max(config.depth - 1, 1)
-        self.blocks = nn.ModuleList(
-            EncoderBlock(config, stochastic_depth=config.stochastic_depth * layer / last)
-            for layer in range(config.depth)
-        )
+        self.blocks = nn.ModuleList(EncoderBlock(config, layer) for layer in range(config.depth))
         tables = {"input": 0, "every-layer": config.depth, "every-layer-shared": 1}[config.position_placement]
         made = [
             make_positions(config.positions, config.dim, config.grid, class_entry=bool(config.class_token))
@@ -69,15 +62,16 @@ class Encoder(nn.Module):
         self.positions = nn.ModuleList(table for table in made if table is not None)
         self.norm = None if config.norm_pooled else nn.LayerNorm(config.dim, eps=config.norm_eps)
 
-    def forward(self, tokens: Tokens, *, first_only: bool = False) -> KeptTokens:
-        """Encode the sequence; if only the first token is asked for, the last block computes only that."""
+    def forward(self, tokens: Tokens, *, first_only: bool = False, recorder: Recorder = NOTHING) -> KeptTokens:
+        """Encode the sequence; with `first_only` the last block computes only the first token."""
         last = len(self.blocks) - 1
         for layer, block in enumerate(self.blocks):
-            placed, alone = self.place(tokens, layer), first_only and layer == last
-            if self.recompute and torch.is_grad_enabled():
+            placed, alone, maps = self.place(tokens, layer), first_only and layer == last, recorder.maps.get(layer)
+            if self.recompute and torch.is_grad_enabled() and maps is None:  # a map that is kept is not computed again
                 tokens = checkpoint(block, placed, first_only=alone, use_reentrant=False)
             else:
-                tokens = block(placed, first_only=alone)
+                tokens = block(placed, first_only=alone, maps=maps)
+            recorder.layer(layer + 1, tokens)
         return self.finish(tokens)
 
     def place(self, tokens: Tokens, layer: int) -> Tokens:
@@ -89,3 +83,14 @@ class Encoder(nn.Module):
     def finish(self, tokens: KeptTokens) -> KeptTokens:
         """Apply the last LayerNorm (Eq. 4), unless it comes after pooling."""
         return tokens if self.norm is None else self.norm(tokens)
+
+
+def encoder_costs(config: ViTConfig) -> list[Unit]:
+    """Count each block: its norms keep their inputs, with a mean and a deviation for each token."""
+    wide = config.num_tokens * config.dim
+    norms = Unit(macs=0, kept=2 * wide + 4 * config.num_tokens, entry=wide)
+    block = norms + attention_cost(config) + mlp_cost(config)
+    if config.pool != "class-token":
+        return [block] * config.depth
+    kept = wide + attention_cost(config, first_only=True).kept  # an MLP of one token keeps next to nothing
+    return [block] * (config.depth - 1) + [Unit(macs=block.macs, kept=kept, entry=wide)]

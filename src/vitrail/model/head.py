@@ -3,10 +3,11 @@
 import torch
 from torch import nn
 
-from vitrail.base.shapes import KeptTokens, Pooled, Representation
+from vitrail.base.shapes import KeptTokens, Logits, Pooled, Representation
 from vitrail.model.attention import attend
 from vitrail.model.config import ViTConfig
 from vitrail.model.mlp import Mlp
+from vitrail.model.units import Unit
 
 
 class AttentionPool(nn.Module):
@@ -44,6 +45,11 @@ class Head(nn.Module):
         self.representation = nn.Linear(config.dim, width) if config.representation_size else None
         self.linear = nn.Linear(width, config.num_classes) if config.num_classes else None
 
+    def forward(self, tokens: KeptTokens) -> Logits:
+        """Map tokens to logits, or to the representation when the model has no classes."""
+        representation = self.represent(tokens)
+        return representation if self.linear is None else self.linear(representation)
+
     def represent(self, tokens: KeptTokens) -> Representation:
         """Compute what the last linear layer sees."""
         if self.pool is not None:
@@ -55,3 +61,14 @@ class Head(nn.Module):
         if self.norm is not None:
             pooled = self.norm(pooled)
         return pooled if self.representation is None else self.representation(pooled).tanh()
+
+
+def head_cost(config: ViTConfig) -> Unit:
+    """Count pooling, the representation layer and the last linear layer."""
+    tokens, dim, width = config.num_tokens, config.dim, config.feature_width
+    macs = (dim * width if config.representation_size else 0) + width * config.num_classes
+    kept = dim + width if config.pool == "class-token" else tokens * dim
+    if config.pool == "attention":
+        macs += 2 * tokens * dim * dim + 2 * tokens * dim + 2 * dim * dim + 2 * dim * config.mlp_dim
+        kept += 3 * tokens * dim
+    return Unit(macs=macs, kept=kept)

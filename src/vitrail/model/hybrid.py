@@ -4,13 +4,18 @@ Not BiT's ResNet of `resnet.py`: here norm and ReLU come *after* each convolutio
 are divided by std + eps.
 """
 
+import math
 from functools import partial
 
-from torch import Tensor, nn
+from torch import nn
 
 from vitrail.base.shapes import FeatureMap, Images
+from vitrail.model.bottlenecks import bottlenecks, halved, padded, root_cost
 from vitrail.model.config import BackboneConfig
-from vitrail.model.convolution import make_conv, make_norm, max_pool_same
+from vitrail.model.convolution import Stage, make_conv, make_norm, max_pool_same
+from vitrail.model.patches import Size
+from vitrail.model.trace import NOTHING, Recorder
+from vitrail.model.units import Unit
 
 _conv = partial(make_conv, same=True)
 
@@ -23,13 +28,12 @@ class Root(nn.Module):
         self.conv = _conv(config, channels, config.width, 7, stride=2)
         self.norm = make_norm(config, config.width)
 
-    def forward(self, images: Images) -> FeatureMap:
+    def forward(self, images: Images, *, recorder: Recorder = NOTHING) -> FeatureMap:
         """Shrink the image."""
-        return self.finish(self.norm(self.conv(images)))
-
-    @staticmethod
-    def finish(normed: Images) -> FeatureMap:
-        """Apply what follows the norm."""
+        convolved = self.conv(images)
+        recorder.name("root.conv", convolved)
+        normed = self.norm(convolved)
+        recorder.name("root.norm", normed)
         return max_pool_same(normed.relu())
 
 
@@ -68,25 +72,35 @@ class Backbone(nn.Module):
         for stage, units in enumerate(config.blocks):
             width = config.width * 2**stage
             strides = [1 if stage == 0 else 2] + [1] * (units - 1)
-            built = nn.Sequential()
+            built = Stage()
             for stride in strides:
                 built.append(PostActivationUnit(config, inputs, width, stride=stride))
                 inputs = 4 * width
             self.stages.append(built)
 
-    def forward(self, images: Images) -> FeatureMap:
-        """Map an image to the feature map that is cut into patches."""
-        features = self.root(images)
-        for stage in self.stages:
-            features = stage(features)
+    def forward(self, images: Images, *, recorder: Recorder = NOTHING) -> FeatureMap:
+        """Map an image to the feature map that is cut into patches; each map has the name of its module."""
+        features = self.root(images, recorder=recorder)
+        recorder.name("root", features)
+        for number, stage in enumerate(self.stages):
+            features = stage(features, name=f"stages.{number}", recorder=recorder)
         return features
 
-    def trace(self, images: Images) -> dict[str, Tensor]:
-        """Return every feature map by name, in order; the last one is what `forward` returns."""
-        maps = {"root.conv": self.root.conv(images)}
-        maps["root.norm"] = self.root.norm(maps["root.conv"])
-        maps["root"] = features = self.root.finish(maps["root.norm"])
-        for number, stage in enumerate(self.stages):
-            for unit_number, unit in stage.named_children():
-                maps[f"stages.{number}.{unit_number}"] = features = unit(features)
-        return maps
+
+def backbone_costs(config: BackboneConfig, channels: int, image_size: Size) -> list[Unit]:
+    """Count the root, each unit, and the last ReLU."""
+    units, size = [root_cost(config.width, channels, image_size, same=True)], halved(halved(image_size))
+    for unit in bottlenecks(config.blocks, config.width, size):
+        before, after = math.prod(unit.before), math.prod(unit.after)
+        # The input, two norms with their ReLUs, the third norm, and the shortcut's.
+        kept = unit.inputs * before + 2 * unit.width * (before + after) + 4 * unit.width * after
+        if unit.shortcut:
+            kept += 4 * unit.width * after
+        cells, copied = padded(unit.before, 3)
+        if unit.before != unit.after and copied:
+            kept += unit.width * cells
+        size = unit.after
+        units.append(unit.cost(kept=kept))
+    if config.blocks:  # the last ReLU's output, of which patches are a copy
+        units.append(Unit(macs=0, kept=config.channels * math.prod(size)))
+    return units

@@ -4,8 +4,10 @@ import torch
 from torch import nn
 
 from vitrail.base.shapes import Tokens
+from vitrail.model.config import ViTConfig
 from vitrail.model.gelu import Gelu, gelu
 from vitrail.model.halves import FEW_ROWS, halves_pay, mlp_in_halves
+from vitrail.model.units import Unit
 
 
 class Mlp(nn.Module):
@@ -25,3 +27,10 @@ class Mlp(nn.Module):
             return mlp_in_halves(tokens, self.hidden, self.out, self.gelu)
         hidden = self.dropout(gelu(self.hidden(tokens), self.gelu))
         return self.dropout(self.out(hidden))
+
+
+def mlp_cost(config: ViTConfig) -> Unit:
+    """Count the two layers; the input and the hidden layer before and after GELU are kept, and masks of dropout."""
+    wide, hidden = config.num_tokens * config.dim, config.num_tokens * config.mlp_dim
+    masks = wide + hidden if config.dropout else 0
+    return Unit(macs=2 * wide * config.mlp_dim, kept=wide + 2 * hidden + masks)

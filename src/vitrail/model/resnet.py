@@ -4,19 +4,23 @@ Not the ResNet inside a hybrid (`hybrid.py`): here norm and ReLU come *before* e
 symmetric, and kernels are divided by sqrt(var + eps).
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
 
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Generator, nn
 
-from vitrail.base.shapes import FeatureMap, Images, Representation
+from vitrail.base.errors import ConfigError
+from vitrail.base.shapes import FeatureMap, Images, KeptPatches, Representation
+from vitrail.model.bottlenecks import bottlenecks, halved, root_cost
 from vitrail.model.config import check_choice, check_count, check_divides, check_positive, check_size
 from vitrail.model.contract import Layer, Model, ModelConfig
-from vitrail.model.convolution import Standardisation, make_conv, make_norm
+from vitrail.model.convolution import Stage, Standardisation, make_conv, make_norm
 from vitrail.model.patches import Size
-from vitrail.model.trace import ResNetTrace
+from vitrail.model.trace import NOTHING, Encoded, Recorder, ResNetTrace, Selection, select
+from vitrail.model.units import Unit
 from vitrail.model.vit import check_images
 
 
@@ -104,7 +108,7 @@ class ResNet(Model, config=ResNetConfig):
         inputs = config.width
         for stage, units in enumerate(config.blocks):
             width = config.width * 2**stage
-            built = nn.Sequential()
+            built = Stage()
             for unit in range(units):
                 stride = 2 if stage > 0 and unit == 0 else 1
                 built.append(PreActivationUnit(config, inputs, width, stride=stride))
@@ -126,29 +130,61 @@ class ResNet(Model, config=ResNetConfig):
         ]
         return [Layer(name="root", prefixes=("root.",)), *stages, Layer(name="head", prefixes=("norm.", "linear."))]
 
-    def features(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = True) -> Representation:  # noqa: ARG002
-        """Compute the representation that the last linear layer sees; every size of image is taken."""
-        self.config.check_patches(drop=drop_patches, sizes=[])
-        features = self.shrink(images)
-        for stage in self.stages:
-            features = stage(features)
-        return self.pool(features)
+    def encode(
+        self,
+        images: Images,
+        *,
+        kept: KeptPatches | None = None,
+        drop_patches: float = 0.0,
+        generator: Generator | None = None,  # noqa: ARG002 - nothing is drawn
+        any_size: bool = True,  # noqa: ARG002 - every size is taken
+        layers: Selection = None,
+        attention: Selection = None,
+        heads: Selection = "all",  # noqa: ARG002
+        pooled_only: bool = False,  # noqa: ARG002 - the head sees all
+    ) -> Encoded:
+        """Map images to the last feature map."""
+        self.config.check_patches(drop=float(kept is not None or drop_patches > 0), sizes=[])
+        if attention is not None:
+            raise ConfigError("a ResNet has no attention maps; leave attention out.")
+        recorder = Recorder(layers=select(layers, len(self.stages) + 1, "layers"))
+        return Encoded(output=self.run(images, recorder), layers=recorder.layers)
+
+    def represent(self, encoded: FeatureMap) -> Representation:
+        """Norm, ReLU, mean over the map."""
+        return self.norm(encoded).relu().mean(dim=(2, 3))
+
+    def units(self) -> list[Unit]:
+        """Count the root, each unit, and the head with the last norm."""
+        config = self.config
+        size = halved(halved(config.image_size))
+        units = [root_cost(config.width, config.channels, config.image_size, same=False)]
+        for unit in bottlenecks(config.blocks, config.width, size):
+            before, after = math.prod(unit.before), math.prod(unit.after)
+            kept = 2 * unit.inputs * before + 2 * unit.width * (before + after)  # three norms with their ReLUs
+            size = unit.after
+            units.append(unit.cost(kept=kept))
+        cells, width = math.prod(size), config.feature_width
+        return [*units, Unit(macs=width * config.num_classes, kept=(2 * cells + 1) * width, entry=width * cells)]
 
     def trace(self, images: Images) -> ResNetTrace:
         """Run one pass and return every named intermediate."""
-        maps: dict[str, Tensor] = {"root": self.shrink(images)}
-        features = maps["root"]
+        recorder = Recorder(by_name=True)
+        representation = self.represent(self.run(images, recorder))
+        logits = self.classify(representation)
+        return ResNetTrace(feature_maps=recorder.named, representation=representation, logits=logits)
+
+    def run(self, images: Images, recorder: Recorder = NOTHING) -> FeatureMap:
+        """Map images to the last feature map, and leave with the recorder what it asks for."""
+        features = self.shrink(images)
+        recorder.name("root", features)
+        recorder.layer(0, features)
         for number, stage in enumerate(self.stages):
-            for unit_number, unit in stage.named_children():
-                maps[f"stages.{number}.{unit_number}"] = features = unit(features)
-        representation = self.pool(features)
-        return ResNetTrace(feature_maps=maps, representation=representation, logits=self.classify(representation))
+            features = stage(features, name=f"stages.{number}", recorder=recorder)
+            recorder.layer(number + 1, features)
+        return features
 
     def shrink(self, images: Images) -> FeatureMap:
         """Apply the root; the border of the max-pool is zero as in BiT, which can be the maximum before any ReLU."""
         check_images(images, self.config.channels, None)
         return F.max_pool2d(F.pad(self.root(images), (1, 1, 1, 1)), 3, stride=2)
-
-    def pool(self, features: FeatureMap) -> Representation:
-        """Norm, ReLU, mean over the map."""
-        return self.norm(features).relu().mean(dim=(2, 3))

@@ -1,4 +1,4 @@
-"""What one pass through a model computes on the way, by name."""
+"""What one pass through a model computes on the way, by name, and the recorder that keeps it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,10 +7,24 @@ from typing import Literal
 from torch import Tensor
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.shapes import AttentionMap, Logits, Patches, Representation, Tokens
+from vitrail.base.shapes import AttentionMap, KeptPatches, Logits, Patches, Representation, Tokens
 
 Selection = Literal["all"] | Sequence[int] | None
-"""Blocks or heads by number, negative ones from the end; "all"; or None."""
+"""Layers, blocks or heads by number, negative ones from the end; "all"; or None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoded:
+    """What an encoder makes of images, with what was asked for on the way."""
+
+    output: Tensor
+    """What `represent` takes: the tokens after the last LayerNorm, or the last feature map of a ResNet."""
+    kept: KeptPatches | None = None
+    """Which patches of each image were encoded; None stands for all of them, in order."""
+    layers: dict[int, Tensor] = field(default_factory=dict)
+    """The outputs of the chosen layers: 0 is z_0 (Eq. 1), l is z_l (Eq. 3)."""
+    attention: dict[int, AttentionMap] = field(default_factory=dict)
+    """A (Eq. 6) of the chosen blocks, from 0, and heads, as the pass used it: gradients reach it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +40,7 @@ class Trace:
     blocks: tuple[Tokens, ...]
     """z_1 ... z_L (Eq. 3)."""
     attention: dict[int, AttentionMap]
-    """A of the asked blocks and heads (Eq. 6), by the number of the block."""
+    """A of the chosen blocks and heads (Eq. 6), by the number of the block."""
     encoded: Tokens
     """The tokens after the last LayerNorm (Eq. 4 for the class token)."""
     representation: Representation
@@ -47,18 +61,65 @@ class ResNetTrace:
     """What `model(images)` returns."""
 
 
-def select(asked: Selection, count: int, what: str) -> list[int]:
-    """Turn a selection into numbers from 0 to count - 1, in the order asked."""
-    if asked is None:
+class MapRecorder:
+    """Asks one attention layer for A of some heads; the pass leaves it in `weights`."""
+
+    def __init__(self, heads: list[int]) -> None:
+        self.heads = heads
+        self.weights: AttentionMap | None = None
+
+
+class Recorder:
+    """Keeps, of one pass, what was asked for and nothing else; the lean pass has one that keeps nothing."""
+
+    def __init__(
+        self,
+        *,
+        layers: Sequence[int] = (),
+        attention: Sequence[int] = (),
+        heads: Sequence[int] = (),
+        by_name: bool = False,
+    ) -> None:
+        self.wanted, self.by_name = frozenset(layers), by_name
+        self.maps = {block: MapRecorder(list(heads)) for block in attention}
+        self.layers: dict[int, Tensor] = {}
+        self.named: dict[str, Tensor] = {}
+
+    def layer(self, number: int, output: Tensor) -> None:
+        """Take the output of a layer, 0 for the embedding."""
+        if number in self.wanted:
+            self.layers[number] = output
+
+    def name(self, name: str, value: Tensor) -> None:
+        """Take an intermediate that has a name: the patches, or a feature map."""
+        if self.by_name:
+            self.named[name] = value
+
+    @property
+    def attention(self) -> dict[int, AttentionMap]:
+        """The maps that the pass left, by block."""
+        return {block: maps.weights for block, maps in self.maps.items() if maps.weights is not None}
+
+
+NOTHING = Recorder()
+"""The recorder of the lean pass."""
+
+
+def select(selection: Selection, count: int, what: str) -> list[int]:
+    """Turn a selection into numbers from 0 to count - 1, in the order given."""
+    if selection is None:
         return []
-    if isinstance(asked, str):
-        if asked != "all":
-            raise ConfigError(f"{what} to trace are given as {asked!r}; give 'all', a list of numbers, or None.")
+    if isinstance(selection, str):
+        if selection != "all":
+            raise ConfigError(f"{what} to trace are given as {selection!r}; give 'all', a list of numbers, or None.")
         return list(range(count))
-    wrong = [number for number in asked if not -count <= number < count]
+    wrong = [number for number in selection if not -count <= number < count]
     if wrong:
         raise ConfigError(
             f"asked to trace {what} {', '.join(map(str, wrong))}, but there are {count}: 0 to {count - 1}, "
             f"or {-count} to -1 from the end."
         )
-    return [number % count for number in asked]
+    numbers = [number % count for number in selection]
+    if len(set(numbers)) < len(numbers):
+        raise ConfigError(f"{what} {', '.join(map(str, selection))} name one twice; list each once.")
+    return numbers

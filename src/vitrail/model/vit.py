@@ -1,17 +1,18 @@
 """The Vision Transformer: image -> patches -> tokens -> encoder -> head -> logits (Fig. 1)."""
 
-from torch import nn
+from torch import Generator, nn
 
 from vitrail.base.errors import InputError
-from vitrail.base.shapes import Images, Representation
+from vitrail.base.shapes import Images, KeptPatches, KeptTokens, Logits, Representation
 from vitrail.model.config import ViTConfig
 from vitrail.model.contract import Layer, Model
-from vitrail.model.embedding import Embedding
-from vitrail.model.encoder import Encoder
-from vitrail.model.head import Head
-from vitrail.model.hybrid import Backbone
+from vitrail.model.embedding import ALL_PATCHES, Embedding, PatchChoice, embedding_cost
+from vitrail.model.encoder import Encoder, encoder_costs
+from vitrail.model.head import Head, head_cost
+from vitrail.model.hybrid import Backbone, backbone_costs
 from vitrail.model.patches import Size, size_text
-from vitrail.model.trace import Selection, Trace, select
+from vitrail.model.trace import Encoded, Recorder, Selection, Trace, select
+from vitrail.model.units import Unit
 
 
 class ViT(Model, config=ViTConfig):
@@ -56,38 +57,81 @@ class ViT(Model, config=ViTConfig):
         blocks = range(self.config.depth)
         return {f"encoder.blocks.{number}.{name}": parts for number in blocks for name, parts in stacked.items()}
 
-    def features(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Representation:
-        """Compute the representation that the last linear layer sees."""
-        check_images(images, self.config.channels, None if any_size else self.config.image_size)
-        if drop_patches or any_size:
-            self.config.check_patches(drop=drop_patches, sizes=[(images.shape[2], images.shape[3])])
-        features = images if self.backbone is None else self.backbone(images)
-        embedded = self.embedding(features, drop=drop_patches)
-        return self.head.represent(self.encoder(embedded, first_only=self.config.pool == "class-token"))
+    def units(self) -> list[Unit]:
+        """Count the embedding, each block, the head, and the parts of a hybrid's ResNet."""
+        config, backbone = self.config, self.config.backbone
+        hybrid = [] if backbone is None else backbone_costs(backbone, config.channels, config.image_size)
+        return [embedding_cost(config), *encoder_costs(config), head_cost(config), *hybrid]
+
+    def encode(
+        self,
+        images: Images,
+        *,
+        kept: KeptPatches | None = None,
+        drop_patches: float = 0.0,
+        generator: Generator | None = None,
+        any_size: bool = False,
+        layers: Selection = None,
+        attention: Selection = None,
+        heads: Selection = "all",
+        pooled_only: bool = False,
+    ) -> Encoded:
+        """Map images to tokens."""
+        recorder = Recorder(
+            layers=select(layers, self.config.depth + 1, "layers"),
+            attention=select(attention, self.config.depth, "blocks"),
+            heads=select(heads, self.config.num_heads, "heads"),
+        )
+        patches = PatchChoice(kept=kept, drop=drop_patches, generator=generator)
+        return self.run(images, recorder, patches=patches, any_size=any_size, pooled_only=pooled_only)
+
+    def run(
+        self,
+        images: Images,
+        recorder: Recorder,
+        *,
+        patches: PatchChoice = ALL_PATCHES,
+        any_size: bool = False,
+        pooled_only: bool = False,
+    ) -> Encoded:
+        """Map images to tokens (Fig. 1), and leave with the recorder what it asks for on the way."""
+        config = self.config
+        check_images(images, config.channels, None if any_size else config.image_size)
+        if patches.some or any_size:
+            config.check_patches(drop=float(patches.some), sizes=[(images.shape[2], images.shape[3])])
+        features = images if self.backbone is None else self.backbone(images, recorder=recorder)
+        kept = patches.choose(features, config.patch_size)
+        tokens = self.embedding(features, kept=kept, recorder=recorder)
+        first_only = pooled_only and config.pool == "class-token" and config.depth not in recorder.wanted
+        tokens = self.encoder(tokens, first_only=first_only, recorder=recorder)
+        return Encoded(output=tokens, kept=kept, layers=recorder.layers, attention=recorder.attention)
+
+    def represent(self, encoded: KeptTokens) -> Representation:
+        """Pool the tokens, and apply the tanh layer where there is one."""
+        return self.head.represent(encoded)
+
+    def forward(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Logits:
+        """Map images to logits: the encoder, then the head."""
+        encoded = self.encode(images, drop_patches=drop_patches, any_size=any_size, pooled_only=True)
+        return self.head(encoded.output)
 
     def trace(self, images: Images, *, attention: Selection = None, heads: Selection = "all") -> Trace:
-        """Run one pass and return every named intermediate; attention maps only of the asked blocks and heads."""
-        check_images(images, self.config.channels, self.config.image_size)
-        asked_blocks = select(attention, self.config.depth, "blocks")
-        asked_heads = select(heads, self.config.num_heads, "heads")
-        feature_maps = {} if self.backbone is None else self.backbone.trace(images)
-        patches = self.embedding.project(list(feature_maps.values())[-1] if feature_maps else images)
-        tokens = embedded = self.embedding.assemble(patches)
-        blocks, maps = [], {}
-        for layer, block in enumerate(self.encoder.blocks):
-            tokens = self.encoder.place(tokens, layer)
-            if layer in asked_blocks:
-                maps[layer] = block.attention.map(block.norm1(tokens), asked_heads)  # type: ignore[operator,union-attr]
-            tokens = block(tokens)
-            blocks.append(tokens)
-        encoded = self.encoder.finish(tokens)
-        representation = self.head.represent(encoded)
+        """Run one pass and return every named intermediate; attention maps only of the chosen blocks and heads."""
+        depth = self.config.depth
+        recorder = Recorder(
+            layers=range(depth + 1),
+            attention=select(attention, depth, "blocks"),
+            heads=select(heads, self.config.num_heads, "heads"),
+            by_name=True,
+        )
+        encoded = self.run(images, recorder).output
+        representation = self.represent(encoded)
         return Trace(
-            feature_maps=feature_maps,
-            patches=patches,
-            embedded=embedded,
-            blocks=tuple(blocks),
-            attention={layer: maps[layer] for layer in asked_blocks},
+            patches=recorder.named.pop("patches"),
+            feature_maps=recorder.named,
+            embedded=recorder.layers[0],
+            blocks=tuple(recorder.layers[number] for number in range(1, depth + 1)),
+            attention=recorder.attention,
             encoded=encoded,
             representation=representation,
             logits=self.classify(representation),

@@ -2,31 +2,35 @@
 
 import logging
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from vitrail.base.errors import ConfigError, ImageError, InputError
+from vitrail.base.notebook import table
 from vitrail.base.ranks import best_device, check_device
 from vitrail.base.shapes import NewPixels, PixelBatch
-from vitrail.checkpoint.files import ZERO_HEAD, load
+from vitrail.checkpoint.files import head_notes, load
 from vitrail.checkpoint.store import check_labels
+from vitrail.data.classes import few
 from vitrail.data.labels import read_labels
-from vitrail.data.preprocessing import Preprocessing, preset
-from vitrail.data.transforms import normalise, preprocess
+from vitrail.data.pictures import Picture, name_of, pixels_of
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.data.transforms import preprocess
 from vitrail.model.build import as_size
 from vitrail.model.contract import Model
+from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size, size_text
-from vitrail.predict.inputs import Picture, name_of, pixels_of
+from vitrail.predict.prediction import Prediction
 from vitrail.predict.reading import Prepare, Prepared, in_order, read_batch
+from vitrail.runtime.engine import Engine, torch_engine
 
 Answer = tuple[tuple[int, float], ...] | ImageError
 """The most probable classes by number, the first one first; or why there is no answer."""
@@ -42,50 +46,27 @@ DIGITS = 7
 _log = logging.getLogger("vitrail")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
-    """What a model says of one image."""
-
-    name: str
-    """The path of the image, or its place among those given."""
-    top: tuple[tuple[str, float], ...]
-    """The most probable classes with their probabilities, the first one first."""
-
-    @property
-    def label(self) -> str:
-        """The most probable class."""
-        return self.top[0][0]
-
-    @property
-    def probability(self) -> float:
-        """The softmax probability of that class."""
-        return self.top[0][1]
-
-    def __str__(self) -> str:
-        """Write it in a line."""
-        return f"{self.name}: " + ", ".join(f"{label} {probability:.1%}" for label, probability in self.top)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Classifier:
     """A model in evaluation mode, the names of its classes, and how images become its input."""
 
-    model: Model
+    engine: Engine
     """The network."""
     labels: tuple[str, ...]
     """The name of each class; its number where the model has no names."""
-    preprocessing: Preprocessing
-    """How an image becomes input."""
-    device: torch.device
-    """Where the network computes."""
     batch: int
     """Images that go through the network at once."""
     workers: int
     """Threads: on a CPU each reads and computes, elsewhere they read."""
-    compiled: bool = False
-    """Whether torch.compile makes the network faster, after a minute of its own."""
     notes: tuple[str, ...] = ()
-    """What somebody should know about the answers, a sentence each."""
+    """What the user should know about the answers, a sentence each."""
+    info: ModelInfo = field(default_factory=ModelInfo)
+    """What goes with the weights: above all, where they come from."""
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How an image becomes input."""
+        return self.engine.preprocessing
 
     @classmethod
     def load(
@@ -114,7 +95,7 @@ class Classifier:
     @classmethod
     def of(
         cls,
-        model: Model,
+        model: Model | Engine,
         *,
         labels: Sequence[str] | str | os.PathLike[str] | None = None,
         batch: int | None = None,
@@ -122,42 +103,37 @@ class Classifier:
         compiled: bool = False,
         called: str = "the model",
     ) -> "Classifier":
-        """Put together what predicts, around a model in memory; `called` is its name in messages."""
-        config = model.config
-        if not config.num_classes:
+        """Put together what predicts, around a model in memory or any engine; `called` is its name in messages."""
+        for name, number in (("batch", batch), ("workers", workers)):
+            if number is not None and number < 1:
+                raise ConfigError(f"{name} is {number}, but must be at least 1.")
+        info, fresh = ModelInfo(), list[str]()
+        if isinstance(model, Engine):
+            engine = model
+        else:
+            engine, guessed = torch_engine(model)
+            if compiled:
+                engine = replace(engine, compiled_batch=batch or _batch(engine.device))
+            info, fresh = model.info, [*guessed, *head_notes(model)]
+        if not engine.num_outputs:
             raise InputError(
                 f"{called} has no classes, only a representation; train a head for it first, or give another model."
             )
-        for name, given in (("batch", batch), ("workers", workers)):
-            if given is not None and given < 1:
-                raise ConfigError(f"{name} is {given}, but must be at least 1.")
-        named = read_labels(Path(labels), config.num_classes) if isinstance(labels, str | os.PathLike) else labels
-        named = model.info.labels if named is None else tuple(named)
-        check_labels(named, config)
-        pixels, notes = model.info.preprocessing, list(model.info.notes)
-        fresh = []
-        if named is None:
-            fresh.append("the model carries no class names, so classes are numbers; give names with labels (--labels).")
-        if pixels is None:
-            pixels = preset("google", image_size=config.image_size, channels=config.channels)
-            fresh.append(
-                f"the model does not say how images become its input; they are resized to "
-                f"{size_text(config.image_size)} and brought to the range from -1 to 1, as in the reference release."
-            )
-        if ZERO_HEAD not in notes and not _head(model).weight.any():
-            fresh.append(ZERO_HEAD)
+        names = read_labels(Path(labels), engine.num_outputs) if isinstance(labels, str | os.PathLike) else labels
+        names = info.labels if names is None else tuple(names)
+        check_labels(names, engine.num_outputs)
+        if names is None:
+            fresh.insert(0, "the model carries no class names, so classes are numbers; give names with `labels`.")
         for note in fresh:
             _log.warning("%s: %s", called, note)
-        place = _head(model).weight.device
+        device = engine.device
         return cls(
-            model=model.eval(),
-            labels=tuple(map(str, range(config.num_classes))) if named is None else named,
-            preprocessing=pixels,
-            device=place,
-            batch=batch or BATCH.get(place.type, 64),
-            workers=workers or (torch.get_num_threads() if place.type == "cpu" else MOST_READERS),
-            compiled=compiled,
-            notes=(*notes, *fresh),
+            engine=engine,
+            labels=tuple(map(str, range(engine.num_outputs))) if names is None else names,
+            batch=batch or _batch(device),
+            workers=workers or (torch.get_num_threads() if device.type == "cpu" else MOST_READERS),
+            notes=(*info.notes, *fresh),
+            info=info,
         )
 
     @overload
@@ -183,7 +159,7 @@ class Classifier:
 
     def prepare(self, image: Picture) -> NewPixels:
         """Read an image, and bring it to the channels and the size of the model."""
-        return preprocess(pixels_of(image, self.model.config.channels), self.preprocessing)
+        return preprocess(pixels_of(image, self.preprocessing.channels), self.preprocessing)
 
     def answers(self, prepare: Prepare, rows: Sequence[int], *, top: int) -> Generator[tuple[int, Answer], None, None]:
         """Answer for every image that `prepare` reads, in order; that to a broken one is what is wrong with it.
@@ -193,8 +169,8 @@ class Classifier:
         and this thread computes.
         """
         if top < 1:
-            raise ConfigError(f"the {top} most probable classes were asked for, but it must be at least 1.")
-        side_by_side = self.device.type == "cpu" and not self.compiled
+            raise ConfigError(f"top is {top}, but must be at least 1.")
+        side_by_side = self.engine.concurrent
         share = -(-len(rows) // self.workers) if side_by_side else self.batch  # few images are for all workers too
         size = max(min(self.batch, share), 1)
         chunks = (rows[start : start + size] for start in range(0, len(rows), size))
@@ -224,18 +200,19 @@ class Classifier:
             found |= zip(good, most_probable(self.scores(prepared.pixels), top), strict=True)
         return [(row, found[row]) for row in prepared.rows]
 
-    @torch.inference_mode()
     def scores(self, pixels: PixelBatch) -> Scores:
         """Return the softmax probability of every class for prepared images."""
-        count = len(pixels)
-        if self.compiled and count < self.batch:  # another size would be compiled anew
-            pixels = torch.cat([pixels, pixels[-1:].expand(self.batch - count, -1, -1, -1)])
-        images = normalise(pixels.to(self.device), self.preprocessing).to(_head(self.model).weight.dtype)
-        return self._network(images)[:count].cpu().double().softmax(1)
+        return self.engine.logits(pixels).cpu().double().softmax(1)
 
-    @cached_property
-    def _network(self) -> Callable[[Tensor], Tensor]:
-        return torch.compile(self.model) if self.compiled else self.model
+    def _repr_html_(self) -> str:
+        """Show what it is, for a notebook."""
+        engine, pixels = self.engine, self.preprocessing
+        rows = [
+            ("classes", f"{engine.num_outputs:,}: {few(self.labels)}"),
+            ("images", f"{size_text(pixels.image_size)}, {pixels.geometry}, {pixels.interpolation}"),
+            ("computes", f"{engine.dtype} on {engine.device}, {self.batch} images at once"),
+        ]
+        return table("Classifier", ("", ""), rows, notes=self.notes)
 
 
 def most_probable(scores: Scores, top: int) -> list[Answer]:
@@ -253,8 +230,5 @@ def most_probable(scores: Scores, top: int) -> list[Answer]:
     return answers
 
 
-def _head(model: Model) -> nn.Linear:
-    """Return the last layer."""
-    last = model.last_linear
-    assert last is not None  # noqa: S101 - a model with classes has one
-    return last
+def _batch(device: torch.device) -> int:
+    return BATCH.get(device.type, 64)

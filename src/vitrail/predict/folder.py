@@ -25,10 +25,10 @@ from jaxtyping import Int
 from vitrail.base.errors import ImageError, InputError
 from vitrail.data.budget import Skipped, named
 from vitrail.data.index import Names, NamesBuilder, map_arrays, write_arrays
+from vitrail.data.pictures import missing
 from vitrail.data.sources.files import is_inside, read_inside, real_folder, real_folders
 from vitrail.data.sources.folder import find_images
 from vitrail.data.sources.pile import is_image
-from vitrail.predict.inputs import missing
 
 _ANYWHERE = b"/"
 

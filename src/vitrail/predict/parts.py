@@ -99,7 +99,7 @@ class Parts:
             self.folder.mkdir(exist_ok=True)
         except OSError as error:
             raise WriteError(
-                f"{self.folder} could not be made: {error.strerror or error}; give another --out."
+                f"{self.folder} could not be made: {error.strerror or error}; give another `out`."
             ) from None
         with held(self.folder / "lock"):
             yield
@@ -109,7 +109,7 @@ class Parts:
         if self._job.exists():
             self._check(job)
         elif any(entry.name != "lock" and not entry.name.endswith(".part") for entry in self.folder.iterdir()):
-            raise InputError(f"{self.folder} exists and does not hold parts of predictions; give another --out.")
+            raise InputError(f"{self.folder} exists and does not hold parts of predictions; give another `out`.")
         with atomic_write(self._job) as file:
             file.write((json.dumps(to_dict(job), indent=2) + "\n").encode())
         listing.save(self._files)
@@ -127,13 +127,13 @@ class Parts:
         if found:
             raise InputError(
                 f"{self.folder} holds answers of other work, so it cannot be gone on with: {'; '.join(found)}. Give "
-                "the same command to go on, another --out, or remove that folder."
+                "the same command to go on, another `out`, or remove that folder."
             )
 
     def listing(self) -> Listing:
         """Return the list that the first rank has made."""
         if not self._files.is_file():
-            raise InputError(f"there is no {self._files}; all ranks must see the folder of --out.")
+            raise InputError(f"there is no {self._files}; all ranks must see the folder of `out`.")
         return Listing.open(self._files)
 
     def read(self, job: Job) -> Table:

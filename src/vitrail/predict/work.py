@@ -13,7 +13,6 @@ from jaxtyping import Int
 from vitrail.base.errors import InputError, VitrailError
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
-from vitrail.checkpoint.files import weights_digest
 from vitrail.predict.classifier import Answer, Classifier
 from vitrail.predict.folder import Listing
 from vitrail.predict.parts import Job, Notebook, Parts, Table
@@ -83,9 +82,8 @@ class Work:
             return outcome
 
     def _job(self, listing: Listing) -> Job:
-        model = self.classifier.model
         return Job(
-            model=model.info.digest or weights_digest(model),
+            model=self.classifier.engine.digest,
             files=listing.digest,
             images=len(listing),
             top=min(self.top, len(self.classifier.labels)),
@@ -123,7 +121,7 @@ class Work:
         if missing := int((~table.done).sum()):
             raise InputError(
                 f"{missing} of {job.images} images have no answer although every rank is done; all ranks must see the "
-                "folder of --out. The same command goes on."
+                "folder of `out`. The same command goes on."
             )
         labels = self.classifier.labels
         rows = (Row.of(listing.name(row), table.answer(row), labels) for row in range(job.images))

@@ -193,7 +193,6 @@ def pretraining_epochs(model: str, data: str) -> int:
     if not lengths:
         known = sorted({name for row in TABLE_3 if row.data == data for name in row.models})
         raise ConfigError(
-            f"the paper does not pre-train {model} on {DATASETS[data].title}, only {', '.join(known)}; "
-            "say for how long with --epochs."
+            f"the paper does not pre-train {model} on {DATASETS[data].title}, only {', '.join(known)}; give `epochs`."
         )
     return max(lengths)

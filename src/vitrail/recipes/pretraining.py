@@ -34,11 +34,6 @@ class PretrainingRecipe:
     row: Pretraining
 
     @property
-    def command(self) -> str:
-        """What to type; ranks as there are devices."""
-        return f"torchrun --nproc-per-node 8 -m vitrail train DATA --recipe {self.name}"
-
-    @property
     def exaflops(self) -> float:
         """The arithmetic of the whole run."""
         data = DATASETS[self.row.data]

@@ -1,4 +1,4 @@
-"""A training run, completely: `config.json` is this, and making it again is `vitrail train --config`."""
+"""A training run, completely: `config.json` is this, and `vitrail train --config` runs it again."""
 
 import hashlib
 import json

@@ -9,6 +9,7 @@ the figures of all of them.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -24,9 +25,13 @@ from vitrail.runs.config import RunConfig, identity, told_apart
 from vitrail.runs.data import RunData, open_run_data
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claimed, write_json
 from vitrail.runs.series import Cell, Series, Table, Watch
+from vitrail.runs.speed import pace
 from vitrail.runs.train import Run
 from vitrail.train.loop import DivergedError
 from vitrail.train.signals import StopSignal
+
+TRIAL_SECONDS = 2.0
+"""How long the speed is measured for an estimate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +67,15 @@ class FinetunePlan:
     def final(self, rate: float, number: int) -> RunConfig:
         """Return one of the final runs."""
         return replace(_at_rate(self.base, rate), seed=self.base.seed + number)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """How long a plan will take, in seconds."""
+
+    seconds: float
+    step: float
+    """One update."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +123,25 @@ class Finetuning:
         for cell in self.sweep()[:1]:
             cell.run.check()
 
+    def enter(self) -> bool:
+        """Write the plan into its folder, or refuse a folder with another; return whether it is new there.
+
+        Every rank calls it. `carry_out` does so by itself, but a refusal is better heard before anything is measured.
+        """
+        fresh = bool(self.ranks.agree(int(not self.folder.plan.is_file())))
+        with self._claimed():
+            return fresh
+
+    def estimate(self) -> Estimate:
+        """Measure how long everything will take, by a few steps that are thrown away."""
+        measured, base = pace(self.run(), for_seconds=TRIAL_SECONDS), self.plan.base
+        seconds = measured.total(base.steps, base.evaluate_every) * self.plan.trainings
+        return Estimate(seconds=seconds, step=measured.step)
+
     def carry_out(self, watch: Watch, stop: StopSignal) -> Finetuned:
         """Do whatever has not been done yet; every rank calls it."""
         series = Series(path=self.folder.path, ranks=self.ranks, watch=watch, stop=stop)
-        with claimed(self.folder.claim(SERIES_LOCK), self.ranks, partial(_check_same, self.folder, self.plan)):
+        with self._claimed():
             sweep = series.carry_out(self.sweep())
             rate = best_rate(sweep) if sweep.rows else self.plan.rates[0]
             others = series.carry_out(self.seeds(rate), after=sweep)
@@ -147,6 +176,9 @@ class Finetuning:
             sections.append(seeds_section([row for row in rows if row["accuracy"] is not None]))
         return self._seed(rate, 0, tuple(sections))
 
+    def _claimed(self) -> AbstractContextManager[None]:
+        return claimed(self.folder.claim(SERIES_LOCK), self.ranks, partial(_enter, self.folder, self.plan))
+
     def _seed(self, rate: float, number: int, sections: tuple[Section, ...]) -> Cell:
         config = self.plan.final(rate, number)
         folder = self.folder.seed(config.seed) if number else self.folder
@@ -179,22 +211,14 @@ def spread(accuracies: Sequence[float | None]) -> dict[str, Any]:
     return {"accuracies": known, "accuracy_mean": float(np.mean(known)), "accuracy_std": float(np.std(known, ddof=1))}
 
 
-def enter(folder: RunFolder, plan: FinetunePlan) -> None:
-    """Write the plan into its folder, or resume the same plan; one that has nothing to show is overwritten."""
-    if folder.plan.is_file() and folder.begun:
-        _check_same(folder, plan)
-        return
-    with folder.claim(SERIES_LOCK):
+def _enter(folder: RunFolder, plan: FinetunePlan) -> None:
+    """Write the plan into its folder; one that has nothing to show is overwritten, and another one refused."""
+    if not folder.plan.is_file() or not folder.begun:
         write_json(folder.plan, to_dict(plan))
-
-
-def _check_same(folder: RunFolder, plan: FinetunePlan) -> None:
-    """Refuse a folder with another plan."""
-    found = plan_differences(plan, read_plan(folder))
-    if found:
+    elif apart := plan_differences(plan, read_plan(folder)):
         raise InputError(
-            f"{folder.path} holds fine-tuning with other settings, so it cannot be resumed: {'; '.join(found)}. "
-            "Give the settings that it has, or another --out."
+            f"{folder.path} holds fine-tuning with other settings, so it cannot be resumed: {'; '.join(apart)}. "
+            "Give the settings that it has, or another `out`."
         )
 
 

@@ -92,7 +92,7 @@ class RunFolder:
         try:
             return read_config(json.loads(self.config.read_text()), f"the settings in {self.config}")
         except (OSError, ValueError) as error:
-            raise InputError(f"{self.path} is no run that can be gone on with: {error}.") from None
+            raise InputError(f"{self.path} is not a run that can be resumed: {error}.") from None
 
     def read_result(self) -> dict[str, Any]:
         """Read the final figures."""
@@ -105,7 +105,7 @@ class RunFolder:
             if found and self.begun:
                 raise InputError(
                     f"{self.path} holds a run with other settings, so it cannot be resumed: {'; '.join(found)}. "
-                    "Give the settings that it has, or another --out."
+                    "Give the settings that it has, or another `out`."
                 )
         write_json(self.config, to_dict(config))
 
@@ -116,7 +116,7 @@ class RunFolder:
         One that holds something else is refused.
         """
         if self.path.exists() and not self.config.is_file() and self._is_other():
-            raise InputError(f"{self.path} exists and is no run; give another --out.")
+            raise InputError(f"{self.path} exists and is not a run; give another `out`.")
         with claim_folder(self.path, lock):
             yield
 

@@ -18,6 +18,7 @@ from vitrail.report.section import Section
 from vitrail.runs.evaluator import RunEvaluator, Scope
 from vitrail.runs.mistakes import evaluation_story, shown_mistakes
 from vitrail.runs.skipped import noted
+from vitrail.runtime.engine import TorchEngine
 from vitrail.train.loop import StoppedError
 from vitrail.train.parallel import in_company
 from vitrail.train.signals import StopSignal
@@ -62,7 +63,8 @@ class HeldOut(RunEvaluator[Answers]):
             forwards = -(-len(self.dataset) // (self.ranks.world * self.batch))
             size = (1, self.preprocessing.channels, *self.preprocessing.image_size)
             batches = in_company(batches, model, forwards, torch.zeros(size, device=self.ranks.device))
-        return answer(model, batches, self.dataset.targets, self.preprocessing, self.ranks)
+        engine = TorchEngine(model, self.preprocessing)
+        return answer(engine.logits, batches, self.dataset.targets, self.ranks)
 
     def figures(self, outcome: Answers) -> dict[str, float]:
         """Return accuracy and loss, and the top-5 accuracy where there are more classes than that."""

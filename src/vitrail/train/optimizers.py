@@ -104,9 +104,7 @@ def make_optimizer(learner: Learner, config: OptimizerConfig, peak: float) -> Op
         group["weight_decay"] /= peak if config.decay_by == "schedule" else 1.0
     if config.name == "muon":
         if not fused and device in ("cpu", "cuda"):
-            raise ConfigError(
-                "Muon needs whole matrices, which shards are not; choose adam, or leave execution.shard off."
-            )
+            raise ConfigError("Muon needs whole matrices, which shards are not; take adam, or leave `shard` out.")
         return Muon(groups, betas=(config.beta1, config.beta2), eps=config.eps, fused=fused)
     if config.name == "adam":
         return torch.optim.AdamW(groups, betas=(config.beta1, config.beta2), eps=config.eps, fused=fused)

@@ -1,12 +1,13 @@
 """Files that a verb will write: refused before the work that leads to them."""
 
+import os
 from pathlib import Path
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.files import check_writable
 
 
-def output_path(name: str | None, suffix: str) -> Path | None:
+def output_path(name: str | os.PathLike[str] | None, suffix: str) -> Path | None:
     """Return the path of a file that can be written, or say why it cannot, before anything is read."""
     if name is None:
         return None

@@ -10,8 +10,9 @@ from tests.data.test_vtab import TEST, WHOLE, task
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
-from vitrail.recipes.vtab import TASKS, find_tasks, summarise, task_data, task_named, task_run
 from vitrail.runs.start import Source, open_source
+from vitrail.studies.vtab import summarise, task_data, task_run
+from vitrail.studies.vtab_tasks import TASKS, find_tasks, task_named
 
 ROWS = """
 caltech101            95.3  95.4  90.8
@@ -98,7 +99,7 @@ def test_the_tasks_that_are_there_are_found_in_the_order_of_the_table(tmp_path: 
     assert list(find_tasks(tmp_path, ["kitti", "pets"])) == ["oxford_iiit_pet", "kitti"]
     with pytest.raises(InputError, match=r"no folder of the task dtd; there are kitti, oxford_iiit_pet, svhn"):
         find_tasks(tmp_path, ["dtd"])
-    with pytest.raises(InputError, match=r"'svnh' is no task .*Did you mean svhn"):
+    with pytest.raises(InputError, match=r"'svnh' is not a task .*Did you mean svhn"):
         find_tasks(tmp_path, ["svnh"])
     task(tmp_path / "oxford_pets", {"train800val200.txt": WHOLE, "test.txt": TEST})
     with pytest.raises(InputError, match="are both the task oxford_iiit_pet"):
