@@ -14,7 +14,7 @@ from vitrail.base.journal import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import RunConfig
-from vitrail.runs.train import Run
+from vitrail.runs.held_out import HeldOut
 from vitrail.train.loop import StoppedError
 from vitrail.train.schedules import Schedule
 from vitrail.train.signals import StopSignal
@@ -71,8 +71,8 @@ def test_the_model_has_the_weights_of_the_best_evaluation(averaging: float | Non
 def test_a_run_that_never_stops_early_hands_on_the_first_of_its_best_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = iter([0.1, 0.3, 0.2, 0.6, 0.5, 0.6, 0.4])
-    monkeypatch.setattr(Run, "scores", lambda *_, **__: {"accuracy": next(told), "loss": 1.0})
+    told = iter([0.1, 0.3, 0.2, 0.6, 0.5, 0.6, 0.4, 0.6])  # the last of the weights that are saved
+    monkeypatch.setattr(HeldOut, "figures", lambda *_: {"accuracy": next(told), "loss": 1.0})
     config = _config(patience=30, steps=7)
     run = made_run(tmp_path / "run", config)
     result = conduct(run, _Silent(), StopSignal())

@@ -42,7 +42,8 @@ def main(folder: Path) -> None:
             loop = made_loop(run)
             loop.run()
             keep(loop, folder / f"{name}.safetensors", ranks)
-            scores = run.scores(loop.state.learner.model.eval())
+            held_out = run.evaluators()[0]
+            scores = held_out.figures(held_out.evaluate(loop.state.learner.model.eval()))
             if ranks.first:
                 (folder / f"{name}.json").write_text(json.dumps(scores))
         stopped = made_run(folder / "two-then-one", config_of(), ranks=ranks)

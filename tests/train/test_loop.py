@@ -13,6 +13,8 @@ from vitrail.base.container import open_container
 from vitrail.base.errors import WriteError
 from vitrail.base.journal import read_rows
 from vitrail.data.loader import Batch
+from vitrail.model.contract import Model
+from vitrail.train.evaluator import Evaluator
 from vitrail.train.loop import DivergedError, Loop
 from vitrail.train.signals import StopSignal
 from vitrail.train.state import TrainState
@@ -69,9 +71,24 @@ def test_three_bad_batches_in_a_row_end_the_run_with_a_sentence(tmp_path: Path) 
     assert len(list((tmp_path / "bad").iterdir())) == 3
 
 
+class _Same(Evaluator[float]):
+    """An evaluator that always finds the same."""
+
+    name = "val"
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+
+    def evaluate(self, _: Model) -> float:
+        return 0.5
+
+    def figures(self, outcome: float) -> dict[str, float]:
+        return {"accuracy": outcome}
+
+
 def test_early_stopping_ends_when_nothing_gets_better(tmp_path: Path) -> None:
     config = replace(made_config(), patience=2, evaluate_every=1, steps=50)
-    loop = replace(made_loop(made_run(tmp_path, config)), evaluate=lambda model: {"accuracy": 0.5})  # noqa: ARG005
+    loop = replace(made_loop(made_run(tmp_path, config)), evaluators=[_Same(1)])
     loop.run()
     assert loop.state.progress.stopped
     assert loop.state.progress.step == 3

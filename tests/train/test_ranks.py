@@ -89,13 +89,10 @@ def test_one_rank_goes_on_where_two_were_stopped(one_rank: tuple[Loop, Path], tw
 def test_every_held_out_image_is_counted_once_by_two_ranks(two_ranks: Path, kind: str) -> None:
     run = made_run(two_ranks / kind, config_of())
     loop = made_loop(run, resume=True)
-    answers = run.answers(loop.state.learner.model.eval())
-    assert answers is not None
+    (held_out,) = run.evaluators()
+    answers = held_out.evaluate(loop.state.learner.model.eval())
     assert answers.answered.sum() == HELD
-    assert (
-        run.scores(loop.state.learner.model)["accuracy"]
-        == json.loads((two_ranks / f"{kind}.json").read_text())["accuracy"]
-    )
+    assert answers.accuracy == json.loads((two_ranks / f"{kind}.json").read_text())["accuracy"]
 
 
 def test_only_the_first_rank_writes(two_ranks: Path) -> None:

@@ -62,7 +62,9 @@ def _counted(config: ModelConfig, frozen: tuple[str, ...]) -> int:
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(not is_frozen(name, frozen))
     with FlopCounterMode(display=False) as counter:
-        model(torch.empty(1, config.channels, *config.image_size, device="meta")).sum().backward()
+        total = model(torch.empty(1, config.channels, *config.image_size, device="meta")).sum()
+        if total.requires_grad:
+            total.backward()
     return counter.get_total_flops()
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import from_dict, to_dict
+from vitrail.report.section import Section
 from vitrail.report.sweep import seeds_section, sweep_section
 from vitrail.runs.config import RunConfig, identity, told_apart
 from vitrail.runs.data import RunData, open_run_data
@@ -169,21 +170,19 @@ class Finetuning:
 
     def final(self, rate: float, sweep: Table, others: Table) -> Cell:
         """Return the run whose model is saved; its report shows everything before it."""
-        sections: list[tuple[str, str]] = []
-        if sweep.rows:
-            sections.append(("Learning rate", sweep_section(tried_rates(sweep), rate)))
+        sections = [sweep_section(tried_rates(sweep), rate)] if sweep.rows else []
         if others.rows:
             rows = [{"seed": row.varied["seed"], "accuracy": row.accuracy} for row in others.finished]
-            sections.append(("Other seeds", seeds_section([row for row in rows if row["accuracy"] is not None])))
+            sections.append(seeds_section([row for row in rows if row["accuracy"] is not None]))
         return self._seed(rate, 0, tuple(sections))
 
     def _claimed(self) -> AbstractContextManager[None]:
         return claimed(self.folder.claim(SERIES_LOCK), self.ranks, partial(_enter, self.folder, self.plan))
 
-    def _seed(self, rate: float, number: int, sections: tuple[tuple[str, str], ...]) -> Cell:
+    def _seed(self, rate: float, number: int, sections: tuple[Section, ...]) -> Cell:
         config = self.plan.final(rate, number)
         folder = self.folder.seed(config.seed) if number else self.folder
-        run = replace(self.run(config), folder=folder, extras=sections)
+        run = replace(self.run(config), folder=folder, sections=sections)
         return Cell(name=f"seed {config.seed} at rate {rate:g}", run=run, varied={"rate": rate, "seed": config.seed})
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from vitrail.base.errors import ConfigError
+from vitrail.model.contract import Model
 from vitrail.model.cost import cost
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
@@ -68,17 +68,17 @@ def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:
     return Pace(step=step, look=look)
 
 
-def _time_look(run: Run, model: nn.Module, images: int) -> float:
+def _time_look(run: Run, model: Model, images: int) -> float:
     """Return the time for all held-out images, from that for some; starting workers does not grow with the images."""
-    held = run.data.held
-    if held is None:
+    held_out = run.held_out()
+    if held_out is None:
         return 0.0
-    some = held.take(np.arange(min(images, len(held))))
-    config = replace(run.config, execution=replace(run.config.execution, workers=0))
+    count = len(held_out.dataset)
+    some = held_out.dataset.take(np.arange(min(images, count)))
     before = time.perf_counter()
-    replace(run, config=config, data=replace(run.data, held=some)).answers(model.eval())
+    replace(held_out, dataset=some, workers=0).evaluate(model.eval())
     model.train()
-    return (time.perf_counter() - before) / len(some) * len(held)
+    return (time.perf_counter() - before) / len(some) * count
 
 
 def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:

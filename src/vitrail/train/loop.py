@@ -1,10 +1,11 @@
 """The loop: one for everything that learns. What differs between runs is a value that it is given."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -15,13 +16,14 @@ from vitrail.base.journal import Journal
 from vitrail.base.ranks import Ranks
 from vitrail.base.tensors import from_tensors
 from vitrail.data.loader import Batch
+from vitrail.model.contract import Model
+from vitrail.train.evaluator import Evaluator
 from vitrail.train.keeper import Keeper
 from vitrail.train.schedules import Schedule
 from vitrail.train.signals import StopSignal
 from vitrail.train.state import TrainState
 from vitrail.train.step import StepConfig, Taken, take_step
 
-Scores = dict[str, float]
 Watch = Callable[[int, dict[str, float]], None]
 
 MOST_BAD_IN_A_ROW = 3
@@ -47,7 +49,6 @@ class LoopConfig:
 
     steps: int
     log_every: int
-    evaluate_every: int
     checkpoint_every: int
     patience: int | None = None
     """Evaluations without a better score after which the run ends; None never ends early."""
@@ -65,8 +66,8 @@ class Loop:
     step: StepConfig
     batches: Callable[[int], Iterator[Batch]]
     """Batches from a step on."""
-    evaluate: Callable[[nn.Module], Scores]
-    """Scores of the model; its accuracy decides what is best, and about early stopping."""
+    evaluators: Sequence[Evaluator[Any]]
+    """What is measured; the figure that the learner names decides what is best, and about early stopping."""
     keep_best: Callable[[TrainState], None]
     """Called while the model has the weights of the best evaluation so far; on every rank."""
     keeper: Keeper
@@ -74,11 +75,13 @@ class Loop:
     ranks: Ranks
     stop: StopSignal
     watch: Watch
+    outcomes: dict[str, Any] = field(default_factory=dict)
+    """The last outcome of each evaluator, by its name; those of another process are not there."""
 
     def run(self) -> None:
         """Train from where the state is to the end."""
         progress, clock = self.state.progress, _Clock()
-        if progress.step and self._is_look_due():
+        if progress.step and self._evaluators_due():
             self._look_after()
         batches = self.batches(progress.step)
         while progress.step < self.config.steps and not progress.stopped:
@@ -110,18 +113,23 @@ class Loop:
         return taken
 
     def _look_after(self) -> None:
-        """Evaluate, save and stop where it is time for that; who asks to stop does not wait for an evaluation."""
-        asked = self.ranks.any(self.stop.asked)
-        if self._is_look_due() and not asked:
+        """Evaluate, save and stop where it is time for that; a stop does not wait for an evaluation."""
+        stopping = self.ranks.any(self.stop.asked)
+        if not stopping:
             self._evaluate()
-            asked = self._is_look_due()  # it was cut short
-        if asked or self._due(self.config.checkpoint_every):
+            stopping = bool(self._evaluators_due())  # one was interrupted
+        if stopping or self._due(self.config.checkpoint_every):
             self._checkpoint()
-        if asked and (self.state.progress.step < self.config.steps or self._is_look_due()):
-            raise StoppedError(f"stopped after step {self.state.progress.step}; the same command goes on from there.")
+        if stopping and (self.state.progress.step < self.config.steps or self._evaluators_due()):
+            raise StoppedError(f"stopped after step {self.state.progress.step}; the same command resumes from there.")
 
-    def _is_look_due(self) -> bool:
-        return self._due(self.config.evaluate_every) and self.state.progress.looked < self.state.progress.step
+    def _evaluators_due(self) -> list[Evaluator[Any]]:
+        """Return the evaluators whose turn it is, without those that have had it."""
+        return [evaluator for evaluator in self.evaluators if self._due(evaluator.every) and not self.is_new(evaluator)]
+
+    def is_new(self, evaluator: Evaluator[Any]) -> bool:
+        """Tell whether an evaluator has measured the weights of the present step."""
+        return self.state.progress.evaluated.get(evaluator.name, 0) == self.state.progress.step
 
     def _due(self, every: int) -> bool:
         step = self.state.progress.step
@@ -140,33 +148,46 @@ class Loop:
         self.watch(progress.step, metrics | timing)
 
     def _evaluate(self) -> None:
-        """Score the averaged weights where there are any, remember the best, and think of stopping."""
-        state, progress = self.state, self.state.progress
+        """Let the evaluators whose turn it is measure the weights that would be saved now."""
+        due = self._evaluators_due()
+        if not due:
+            return
         try:
-            with nullcontext() if state.average is None else state.average.applied():
-                scores = self._scores()
+            with self.saved_weights() as model:
+                for evaluator in due:
+                    self._measure(evaluator, model)
         except StoppedError:
-            return  # it comes first when the run goes on
-        progress.looked = progress.step
-        if self.ranks.first:
-            self.journal.log(progress.step, {f"val_{name}": value for name, value in scores.items()})
-        self.watch(progress.step, {f"val_{name}": value for name, value in scores.items()})
-        if self.config.patience is not None and progress.best_step is not None and progress.best_step < progress.step:
-            waited = (progress.step - progress.best_step) // self.config.evaluate_every
-            progress.stopped = waited >= self.config.patience
+            return  # it comes first when the run is resumed
 
-    def _scores(self) -> Scores:
-        state, progress = self.state, self.state.progress
-        state.learner.eval()
-        try:
-            scores = self.evaluate(state.learner.model)
-        finally:
-            state.learner.train()
-        score = scores.get("accuracy")
-        if score is not None and (progress.best is None or score > progress.best):
+    @contextmanager
+    def saved_weights(self) -> Iterator[Model]:
+        """Give the model, in evaluation mode, the weights that the run would save: the averaged, if it averages."""
+        state = self.state
+        with nullcontext() if state.average is None else state.average.applied():
+            state.learner.eval()
+            try:
+                yield state.learner.model
+            finally:
+                state.learner.train()
+
+    def _measure(self, evaluator: Evaluator[Any], model: Model) -> None:
+        """Measure, remember the best, and decide about stopping early."""
+        progress, learner = self.state.progress, self.state.learner
+        outcome = evaluator.evaluate(model)
+        figures = evaluator.journaled(outcome)
+        progress.evaluated[evaluator.name] = progress.step
+        self.outcomes[evaluator.name] = outcome
+        if self.ranks.first:
+            self.journal.log(progress.step, figures)
+        self.watch(progress.step, figures)
+        if learner.score not in figures:
+            return
+        score = figures[learner.score] * (1 if learner.higher_is_better else -1)
+        if progress.best is None or score > progress.best:
             progress.best, progress.best_step = score, progress.step
-            self.keep_best(state)
-        return scores
+            self.keep_best(self.state)
+        elif self.config.patience is not None and progress.best_step is not None:
+            progress.stopped = (progress.step - progress.best_step) // evaluator.every >= self.config.patience
 
     def _checkpoint(self) -> None:
         """Save, unless the weights have become useless; a disk that is full costs nothing that was saved before."""

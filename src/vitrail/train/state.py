@@ -33,13 +33,13 @@ class Progress:
     window: dict[str, float] = field(default_factory=dict)
     """Sums since the last line of metrics."""
     best: float | None = None
-    """The best score of an evaluation so far."""
+    """The best score of an evaluation so far; with the other sign where less is better."""
     best_step: int | None = None
     """The step of that evaluation."""
     stopped: bool = False
     """Whether early stopping has ended the run."""
-    looked: int = 0
-    """The step of the last evaluation; one that was cut short is made up for."""
+    evaluated: dict[str, int] = field(default_factory=dict)
+    """The step at which each evaluator has last measured, by its name; one that was interrupted is made up for."""
 
 
 @dataclass(kw_only=True)

@@ -7,9 +7,10 @@ from vitrail.evaluate.evaluation import Evaluation, described
 from vitrail.evaluate.metrics import Metrics
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
-from vitrail.report.evaluation_page import EvaluationPage, Figure
+from vitrail.report.evaluation_page import EvaluationPage
 from vitrail.report.markup import number, percent
 from vitrail.report.reliability import Bin
+from vitrail.report.section import Figure
 from vitrail.report.story import DataStory
 from vitrail.runs.mistakes import evaluation_story, shown_mistakes
 from vitrail.verbs.network import Network
