@@ -134,7 +134,7 @@ def _new(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
         measured["execution.micro_batch"] = largest_micro_batch(work.run())
         work = replace(work, plan=plan(request.steps, measured))
     if request.minutes is not None:
-        measured["minutes"] = request.minutes
+        measured["minutes"] = request.minutes / work.plan.trainings
         stored = read_plan(folder).base.steps if folder.plan.is_file() and folder.begun else None
         steps = stored or steps_for(work.run(), request.minutes / work.plan.trainings, lambda steps: steps)
         work = replace(work, plan=plan(steps, measured))

@@ -1,6 +1,7 @@
 """Train a model: settle what is asked (recipe, data, model, length, or a stored run), and bring the run to its end."""
 
 import json
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
@@ -70,8 +71,9 @@ def settle(request: TrainRequest, ranks: Ranks) -> Run:
 
     Every rank calls it. With `minutes`, or an automatic micro-batch, some steps are tried out and thrown away.
     """
+    began = time.monotonic()
     config, data = _stored(request) if _is_stored(request) else _new(request, ranks)
-    run = Run(config=config, data=data, folder=_folder(request, config), ranks=ranks)
+    run = Run(config=config, data=data, folder=_folder(request, config), ranks=ranks, began=began)
     run.check()
     return run
 

@@ -73,6 +73,11 @@ class Watcher:
         if "bad_step" in values:
             self.note(f"the loss of step {step} was not finite; its batch is kept and passed over.")
             return
+        if "planned_steps" in values:
+            self.steps = int(values["planned_steps"])
+            if self.bar is not None:
+                self.bar.update(self.task, total=self.steps)
+            return
         self.values |= values
         if self.quiet:
             return
