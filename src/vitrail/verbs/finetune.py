@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
@@ -25,6 +25,8 @@ from vitrail.verbs.request import RunRequest, make_request
 from vitrail.verbs.trained import FinetunedRun
 from vitrail.verbs.watch import Words, line, print_choices, watched
 
+NEVER = 10**9
+"""Steps between evaluations that no run reaches: the number of steps of a run with minutes changes as it goes."""
 SHAPING = ("data", "start", "rates", "quick", "frozen", "steps", "runs", "dev_fraction", "pickle", "num_heads", "out")
 
 
@@ -127,30 +129,21 @@ def _new(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
     source = open_source(str(request.start), pickle=request.pickle, num_heads=request.num_heads)
     data = open_run_data(data_config, seed=seed)
     folder = RunFolder(path=Path(request.out or _default_out(str(request.data), str(request.start))))
-    plan = partial(_plan, request, source, data_config, data)
-    work = Finetuning(plan=plan(request.steps, {}), data=data, folder=folder, ranks=ranks)
-    measured: dict[str, Any] = {}
+    plan = partial(_plan, source, data_config, data)
+    work = Finetuning(plan=plan(request), data=data, folder=folder, ranks=ranks)
     if request.micro_batch == "auto":
-        measured["execution.micro_batch"] = largest_micro_batch(work.run())
-        work = replace(work, plan=plan(request.steps, measured))
+        request = replace(request, micro_batch=largest_micro_batch(work.run()))
+        work = replace(work, plan=plan(request))
     if request.minutes is not None:
-        measured["minutes"] = request.minutes / work.plan.trainings
         stored = read_plan(folder).base.steps if folder.plan.is_file() and folder.begun else None
         steps = stored or steps_for(work.run(), request.minutes / work.plan.trainings, lambda steps: steps)
-        work = replace(work, plan=plan(steps, measured))
+        work = replace(work, plan=plan(replace(request, steps=steps)))
     work.check()
     return work
 
 
-def _plan(
-    request: FinetuneRequest,
-    source: Source,
-    data_config: DataConfig,
-    data: RunData,
-    steps: int | None,
-    measured: dict[str, Any],
-) -> FinetunePlan:
-    """Make a plan of this many steps, with settings that were measured on this machine."""
+def _plan(source: Source, data_config: DataConfig, data: RunData, request: FinetuneRequest) -> FinetunePlan:
+    """Make a plan of what is asked for, and of the rule or a recipe for the rest."""
     if request.frozen and request.freeze:
         raise ConfigError("`frozen` freezes everything but the head, so `freeze` has nothing to add; leave one out.")
     facts = facts_of(data, source.config.channels)
@@ -162,9 +155,9 @@ def _plan(
         draft.at_rate(quick_rate(rates)),
         replace(data_config, dev_fraction=dev_fraction),
         data,
-        steps=steps,
+        steps=request.steps,
         epochs=request.epochs,
-        changes=request.changes | request.execution | measured,
+        changes=request.changes | request.execution,
         evaluations=1,
     )
     if base.patience is not None or base.evaluate_every < base.steps:
@@ -172,7 +165,11 @@ def _plan(
             "fine-tuning learns from every training image and evaluates once, at the end; leave `patience` and "
             "`evaluate_every` out, or train instead."
         )
-    return FinetunePlan(base=base, rates=rates, runs=1 if request.runs is None else request.runs)
+    plan = FinetunePlan(base=base, rates=rates, runs=1 if request.runs is None else request.runs)
+    if request.minutes is None:
+        return plan
+    timed = replace(base, minutes=request.minutes / plan.trainings, evaluate_every=NEVER)  # but at the end
+    return replace(plan, base=timed)
 
 
 def _rates(request: FinetuneRequest, adaptation: Adaptation) -> tuple[float, ...]:
