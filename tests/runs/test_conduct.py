@@ -17,7 +17,7 @@ from vitrail.base.errors import InputError
 from vitrail.base.journal import read_rows
 from vitrail.base.ranks import Ranks
 from vitrail.checkpoint.files import load
-from vitrail.evaluate.classify import Answers
+from vitrail.evaluation.classify import Answers
 from vitrail.runs import speed
 from vitrail.runs import train as train_module
 from vitrail.runs.conduct import Watching, conduct, is_finished

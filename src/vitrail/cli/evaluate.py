@@ -19,7 +19,7 @@ from vitrail.cli.model_file import FileFlags
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Switch, flag, parse_size, print_json
 from vitrail.cli.say import say
-from vitrail.evaluate.evaluation import Evaluation
+from vitrail.evaluation.evaluation import Evaluation
 from vitrail.runs.config import Device
 from vitrail.verbs.evaluate import evaluate
 

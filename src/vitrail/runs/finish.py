@@ -6,7 +6,7 @@ from typing import Any
 from vitrail.base.journal import read_rows
 from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import load
-from vitrail.evaluate.classify import Answers
+from vitrail.evaluation.classify import Answers
 from vitrail.report.report import DataStory, Mistake, RunStory, write_report
 from vitrail.runs.cost import costs, told_costs
 from vitrail.runs.folder import write_json

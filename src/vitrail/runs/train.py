@@ -22,7 +22,7 @@ from vitrail.checkpoint.store import write_store
 from vitrail.data.budget import Budget
 from vitrail.data.loader import Batch, evaluation_batches, training_batches
 from vitrail.data.subsets import class_weights
-from vitrail.evaluate.classify import Answers, answer
+from vitrail.evaluation.classify import Answers, answer
 from vitrail.model.build import build
 from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
