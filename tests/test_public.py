@@ -24,7 +24,10 @@ PUBLIC = [
     "build",
     "configure",
     "create",
+    "evaluate",
+    "fewshot",
     "load",
+    "predict",
     "save",
 ]
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from vitrail.model.resnet import ResNetConfig as ResNetConfig
     from vitrail.model.trace import Trace as Trace
     from vitrail.model.vit import ViT as ViT
-    from vitrail.predict.classifier import Classifier as Classifier
+    from vitrail.prediction.classifier import Classifier as Classifier
+    from vitrail.verbs.evaluate import evaluate as evaluate
+    from vitrail.verbs.fewshot import fewshot as fewshot
+    from vitrail.verbs.predict import predict as predict
 
 __version__ = "0.1.0"
 
@@ -30,7 +33,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "BackboneConfig": "vitrail.model.config",
     "CheckpointError": "vitrail.base.errors",
-    "Classifier": "vitrail.predict.classifier",
+    "Classifier": "vitrail.prediction.classifier",
     "ConfigError": "vitrail.base.errors",
     "ImageError": "vitrail.base.errors",
     "InputError": "vitrail.base.errors",
@@ -44,7 +47,10 @@ _HOMES = {
     "build": "vitrail.model.build",
     "configure": "vitrail.model.build",
     "create": "vitrail.model.build",
+    "evaluate": "vitrail.verbs.evaluate",
+    "fewshot": "vitrail.verbs.fewshot",
     "load": "vitrail.checkpoint.files",
+    "predict": "vitrail.verbs.predict",
     "save": "vitrail.checkpoint.files",
 }
 

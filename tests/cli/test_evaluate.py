@@ -20,7 +20,7 @@ from tests.tiny import perturbed, vit_config
 from tests.train.making import CLASSES, made_dataset
 from vitrail.cli.main import main
 from vitrail.data.transforms import normalise, preprocess
-from vitrail.evaluate.real import IMAGES
+from vitrail.evaluation.real import IMAGES
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 ROOT = Path(__file__).parents[2]

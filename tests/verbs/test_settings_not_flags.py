@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src/vitrail"
-ROOMS = ("data", "model", "checkpoint", "runtime", "evaluat*", "predict*", "verbs")
+ROOMS = ("data", "model", "checkpoint", "runtime", "evaluation", "prediction", "verbs")
 FILES = sorted(path for room in ROOMS for path in SOURCE.glob(f"{room}/**/*.py"))
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
