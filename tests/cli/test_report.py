@@ -91,7 +91,7 @@ def test_settings_inside_settings_are_indented(described, capsys, monkeypatch) -
     assert any(
         line.startswith("labels") and line.endswith("5: class 0, class 1, class 2, class 3, class 4") for line in lines
     )
-    assert f"sha256: {vitrail.load(described).digest}" in lines
+    assert f"sha256: {vitrail.load(described).info.digest}" in lines
 
 
 def test_diff_has_room_for_names_and_numbers(described, tmp_path, capsys) -> None:

@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
+from vitrail.base.readable import counted
+from vitrail.base.table import Table, Tabular
 from vitrail.model.build import build
 from vitrail.model.config import BackboneConfig, ViTConfig
 from vitrail.model.contract import ModelConfig
@@ -16,8 +18,8 @@ from vitrail.model.patches import Size
 from vitrail.model.resnet import ResNetConfig
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Cost(Tabular):
     """The cost of one image."""
 
     parameters: int
@@ -30,6 +32,17 @@ class Cost:
     """Values kept for the backward pass."""
     checkpointed_activations: int
     """The same when blocks, or the units of a ResNet, keep only their input and are computed again."""
+
+    def tables(self) -> list[Table]:
+        """Return the figures with what they count."""
+        rows = (
+            ("parameters", f"{self.parameters:,}", counted(self.parameters)),
+            ("tokens", str(self.tokens or "-"), ""),
+            ("MACs", f"{self.macs:,}", counted(self.macs)),
+            ("activations", f"{self.activations:,}", "values kept for the backward pass"),
+            ("checkpointed", f"{self.checkpointed_activations:,}", "when blocks are computed again"),
+        )
+        return [Table(columns=("", "of one image", "note"), rows=rows)]
 
 
 def cost(config: ModelConfig) -> Cost:
