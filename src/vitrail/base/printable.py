@@ -9,11 +9,3 @@ _ORDERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udff
 def printable(text: str) -> str:
     """Write out what would be obeyed instead of shown: the end of a line as backslash and n."""
     return _ORDERS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-
-
-def counted(number: int | float, unit: str = "") -> str:
-    """Write 86567656 as 86.57 M."""
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.2f} {letter}{unit}"
-    return f"{number:.0f} {unit}".rstrip()

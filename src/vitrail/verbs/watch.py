@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from vitrail.base.printable import counted, printable
+from vitrail.base.printable import printable
+from vitrail.base.readable import counted
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
 from vitrail.runs.config import RunConfig

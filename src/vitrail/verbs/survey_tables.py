@@ -1,9 +1,10 @@
-"""A survey for people: tables of what is there, and lists of what is wrong."""
+"""The tables of a survey: what is there, and what is wrong; nothing that is not there is mentioned."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from vitrail.cli.report import in_bytes, print_notes, print_table
+from vitrail.base.readable import in_bytes
+from vitrail.base.table import Table
 from vitrail.data.survey.scan import short_name
 
 MOST_CLASSES = 40
@@ -12,39 +13,41 @@ MOST_LISTED = 20
 _SAME = {"exact": "same pixels as", "near": "nearly the same as", "mirrored": "nearly the mirror image of"}
 
 
-def show(report: dict[str, Any]) -> None:
-    """Print everything that is worth a line; what is not there is not mentioned."""
+def survey_tables(report: dict[str, Any]) -> list[Table]:
+    """Lay out the summary of a survey."""
     report = _shortened(report, report["data"])
-    _show_classes(report)
-    print()
-    _show_images(report)
-    _list("Could not be opened", report["skipped"], lambda found: (found["name"], found["reason"]))
-    _list("Left alone", report["ignored"], lambda found: (found["name"], found["reason"]))
-    _list("Unreadable", report["unreadable"], _reason)
-    _list("Leaks: images that are also in a later split", report["leaks"], _pair)
-    _list("Same pixels in different classes", report["conflicts"], _group)
-    _list("Exact duplicates within a split", report["exact"], _group)
-    _list("Near duplicates within a split", report["near"], _pair)
-    _show_ending(report)
+    clean = report["clean"] or {"left_out": []}
+    lists = [
+        _list("Could not be opened", report["skipped"], _named),
+        _list("Left alone", report["ignored"], _named),
+        _list("Unreadable", report["unreadable"], _reason),
+        _list("Leaks: images that are also in a later split", report["leaks"], _pair),
+        _list("Same pixels in different classes", report["conflicts"], _group),
+        _list("Exact duplicates within a split", report["exact"], _group),
+        _list("Near duplicates within a split", report["near"], _pair),
+        _list("Left out", clean["left_out"], _reason),
+    ]
+    return [class_table(report), _image_table(report), *(table for table in lists if table.rows), _ending(report)]
 
 
-def _show_classes(report: dict[str, Any]) -> None:
+def class_table(report: dict[str, Any]) -> Table:
+    """Count the images of each class in each split; of many classes, the largest and the smallest."""
     splits, names = report["splits"], report["classes"]
     total = [sum(split["counts"][at] for split in splits.values()) for at in range(len(names))]
     shown, notes = list(range(len(names))), []
     if len(names) > MOST_CLASSES:
         order = sorted(shown, key=lambda at: (-total[at], at))
         shown = order[: MOST_CLASSES // 2] + order[-(MOST_CLASSES // 2) :]
-        notes = [f"The {MOST_CLASSES // 2} largest and smallest of {len(names):,} classes; --json lists all."]
+        notes = [f"The {MOST_CLASSES // 2} largest and smallest of {len(names):,} classes; `to_dict()` lists all."]
     rows = [(names[at], *(f"{split['counts'][at]:,}" for split in splits.values())) for at in shown]
     if any(split["unlabelled"] for split in splits.values()):
         rows.append(("no label", *(f"{split['unlabelled']:,}" for split in splits.values())))
     rows.append(("all", *(f"{split['images']:,}" for split in splits.values())))
     title = f"{report['data']}: {report['images']:,} images, {len(names):,} class{'es' * (len(names) != 1)}"
-    print_table(title, ("class", *splits), rows, notes=notes)
+    return Table(title=title, columns=("class", *splits), rows=tuple(rows), notes=tuple(notes))
 
 
-def _show_images(report: dict[str, Any]) -> None:
+def _image_table(report: dict[str, Any]) -> Table:
     rows = [
         ("format", _counts(report["formats"]), ""),
         ("mode", _counts(report["modes"]), ""),
@@ -66,41 +69,33 @@ def _show_images(report: dict[str, Any]) -> None:
         ("near duplicates", near, "within a split"),
         ("leaks", f"{len(report['leaks']):,}", "images that are also in a later split"),
     ]
-    print_table("Images", ("", "value", "note"), rows)
+    return Table(title="Images", columns=("", "value", "note"), rows=tuple(rows))
 
 
-def _show_ending(report: dict[str, Any]) -> None:
-    """Print notes, what was written, and what else could be."""
-    clean = report["clean"]
+def _ending(report: dict[str, Any]) -> Table:
+    """Return the notes, and what was written."""
+    sheet, clean = report["sheet"], report["clean"]
+    notes = [f"note: {note}" for note in report["notes"]]
+    notes += [f"The pictures are in {sheet}."] * (sheet is not None)
     if clean:
-        _list("Left out", clean["left_out"], _reason)
-    lines = [f"note: {note}" for note in report["notes"]]
-    if report["sheet"]:
-        lines.append(f"The pictures are in {report['sheet']}.")
-    if clean:
-        lines.append(f"{clean['file']} lists {clean['images']:,} images; {len(clean['left_out']):,} were left out.")
-        lines += [f"It lies outside their folder: open it with --root {clean['root']}."] * (clean["root"] is not None)
-    wishes = ["--sheet OUT.html shows the classes and what augmentation does"] * (not report["sheet"])
-    if report["files"] and not clean and (report["unreadable"] or report["leaks"] or report["exact"]):
-        wishes.append("--clean OUT.csv writes a list without what is broken or leaked")
-    if wishes:
-        lines.append("; ".join(wishes) + ".")
-    if lines:
-        print()
-    print_notes(lines)
+        notes.append(f"{clean['file']} lists {clean['images']:,} images; {len(clean['left_out']):,} were left out.")
+        notes += [f"It lies outside their folder: open it with `root='{clean['root']}'`."] * (clean["root"] is not None)
+    return Table(notes=tuple(notes))
 
 
-def _list(title: str, found: list[Any], row: Callable[[Any], tuple[str, str]]) -> None:
-    if not found:
-        return
-    print()
-    more = len(found) - MOST_LISTED
-    notes = [f"and {more:,} more; --json lists all."] if more > 0 else []
-    print_table(title, ("image", "note"), [row(one) for one in found[:MOST_LISTED]], notes=notes)
+def _list(title: str, images: Sequence[Any], row: Callable[[Any], tuple[str, str]]) -> Table:
+    more = len(images) - MOST_LISTED
+    notes = (f"and {more:,} more; `to_dict()` lists all.",) if more > 0 else ()
+    rows = tuple(row(image) for image in images[:MOST_LISTED])
+    return Table(title=title, columns=("image", "note"), rows=rows, notes=notes)
 
 
-def _reason(found: dict[str, Any]) -> tuple[str, str]:
-    return found["name"], f"{found['split']}: {found['reason']}"
+def _named(image: dict[str, Any]) -> tuple[str, str]:
+    return image["name"], image["reason"]
+
+
+def _reason(image: dict[str, Any]) -> tuple[str, str]:
+    return image["name"], f"{image['split']}: {image['reason']}"
 
 
 def _pair(pair: dict[str, Any]) -> tuple[str, str]:
