@@ -329,7 +329,7 @@ def test_reals_labels_need_their_images_their_classes_and_their_length(
         (("--labels", "nowhere.txt"), "nowhere.txt cannot be read"),
         (("--class-map", "nowhere.json"), "nowhere.json cannot be read"),
         (("--device", "cuda"), "cuda"),
-        (("--num-heads", "3"), "num_heads=3"),
+        (("--num-heads", "3"), "--num-heads 3"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(
