@@ -98,7 +98,7 @@ def _as_json(done: Tuned) -> None:
 def _print_result(done: Tuned) -> None:
     tuned, folder = done
     rows = [(row.cell, *_figure(row)) for row in tuned.sweep.rows]
-    rows += result_rows(dict(tuned.result), folder)
+    rows += result_rows(tuned.result, folder)
     if spread := tuned.spread:
         mean = f"{spread['accuracy_mean']:.2%} +- {spread['accuracy_std']:.2%}"
         rows.append((f"{len(spread['accuracies'])} seeds", mean, "mean and standard deviation"))

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -16,9 +15,10 @@ from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
 from vitrail.runs.config import RunConfig
 from vitrail.runs.folder import RunFolder
+from vitrail.runs.result import Result
 from vitrail.runs.train import Run
 
-Trained = tuple[dict[str, Any], RunFolder]
+Trained = tuple[Result, RunFolder]
 """The figures of a run, and where it lies."""
 QUIET_SECONDS = 5.0
 """Without a terminal, at least so long between two lines."""
@@ -140,7 +140,7 @@ def regularisation(config: RunConfig) -> str:
 def as_json(done: Trained) -> None:
     """Write the figures of a run to stdout."""
     result, folder = done
-    print_json({"run": str(folder.path)} | result)
+    print_json({"run": str(folder.path)} | result.as_dict())
 
 
 def print_result(done: Trained) -> None:
@@ -150,17 +150,17 @@ def print_result(done: Trained) -> None:
     print(f"\nNext: vitrail predict {folder.model} IMAGE")
 
 
-def result_rows(result: dict[str, Any], folder: RunFolder) -> list[tuple[str, str, str]]:
+def result_rows(result: Result, folder: RunFolder) -> list[tuple[str, str, str]]:
     """Tell the figures of a run, and where everything lies."""
-    spent = result["cost"]
+    cost = result.cost
     rows = []
-    if "accuracy" in result:
-        rows.append(("accuracy", f"{result['accuracy']:.2%}", f"{result['images']} images of {result['split']}"))
-    if "images_per_second" in spent:
-        rows.append(("speed", f"{spent['images_per_second']:.0f} images/s", f"{spent['share_of_peak']:.0%} of peak"))
-        rows.append(("time", f"{spent['seconds']:.0f} s", f"{result['epochs']:.1f} epochs"))
-    rows.append(("model", str(folder.model), f"{result['weights']} weights"))
+    if result.accuracy is not None:
+        rows.append(("accuracy", f"{result.accuracy:.2%}", f"{result.images} images of {result.split}"))
+    if cost.images_per_second is not None:
+        rows.append(("speed", f"{cost.images_per_second:.0f} images/s", f"{cost.share_of_peak or 0:.0%} of peak"))
+        rows.append(("time", f"{cost.seconds:.0f} s", f"{result.epochs:.1f} epochs"))
+    rows.append(("model", str(folder.model), f"{result.weights} weights"))
     rows.append(("report", str(folder.report), "open it in a browser"))
-    if result.get("skipped"):
-        rows.append(("skipped", f"{len(result['skipped'])} broken images", f"listed in {folder.path}/skipped.jsonl"))
+    if result.skipped:
+        rows.append(("skipped", f"{len(result.skipped)} broken images", f"listed in {folder.path}/skipped.jsonl"))
     return rows
