@@ -17,7 +17,7 @@ from vitrail.cli.main import main
 from vitrail.cli.vtab import Arguments
 from vitrail.recipes.results import TABLE_9
 from vitrail.runs import series
-from vitrail.runs.folder import SERIES_LOCK, claim_folder
+from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder
 from vitrail.studies.vtab_tasks import TASKS
 from vitrail.train.loop import DivergedError
 
@@ -84,8 +84,8 @@ def test_finished_tasks_are_kept_and_told_again(
     accuracies = {row["task"]: row["accuracy"] for row in found["tasks"]}
     assert list(accuracies) == ["cifar", "dtd", "eurosat", "kitti"]  # the order of Table 9
     for task, accuracy in accuracies.items():
-        result = json.loads((done / task / "result.json").read_text())
-        assert (result["accuracy"], result["images"], result["split"]) == (accuracy, 9, "test")
+        result = RunFolder(path=done / task).read_result()
+        assert (result.accuracy, result.images, result.split) == (accuracy, 9, "test")
     assert found["mean"] == pytest.approx(np.mean(list(accuracies.values())))
     assert found["groups"]["natural"] == pytest.approx((accuracies["cifar"] + accuracies["dtd"]) / 2)
     assert (found["mean_over"], found["complete"]) == (4, False)
@@ -137,9 +137,7 @@ def test_the_table_has_groups_means_the_papers_columns_and_what_is_missing(
 
 
 def test_a_task_learns(done: Path) -> None:
-    accuracies = [
-        json.loads((path / "result.json").read_text())["accuracy"] for path in done.iterdir() if path.is_dir()
-    ]
+    accuracies = [RunFolder(path=path).read_result().accuracy for path in done.iterdir() if path.is_dir()]
     assert np.mean(accuracies) > 0.5  # of three classes
 
 

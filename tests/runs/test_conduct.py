@@ -48,7 +48,8 @@ def test_a_run_goes_to_its_end_once(tmp_path: Path) -> None:
     result = conduct(run, heard, StopSignal())
     assert is_finished(run)
     again = conduct(run, heard, StopSignal())
-    assert (again["digest"], again["steps"]) == (result["digest"], 3)
+    assert again == result
+    assert result.steps == 3
     assert heard.starts == [0]
 
 
@@ -70,7 +71,7 @@ def test_the_held_out_images_are_looked_at_once_after_the_last_step(
     held_out = run.held_out()
     assert held_out is not None
     again = evaluate(held_out, model)
-    assert (result["accuracy"], result["loss"]) == (again.accuracy, pytest.approx(again.loss, rel=1e-6))
+    assert (result.accuracy, result.loss) == (again.accuracy, pytest.approx(again.loss, rel=1e-6))
 
 
 def test_a_second_process_on_the_same_run_is_refused_and_spoils_nothing(tmp_path: Path) -> None:

@@ -66,15 +66,15 @@ def test_early_stopping_costs_what_was_done(tmp_path: Path, monkeypatch: pytest.
     config = made_config(steps=1000, evaluate_every=2, log_every=3, patience=1)
     run = made_run(tmp_path / "run", config)
     result = conduct(run, _Heard(), StopSignal())
-    assert result["steps"] == 4
-    assert result["epochs"] == pytest.approx(4 * 8 / 42)
-    spent, (row,) = result["cost"], read_rows(tmp_path / "run" / "timing.jsonl")
+    assert result.steps == 4
+    assert result.epochs == pytest.approx(4 * 8 / 42)
+    spent, (row,) = result.cost, read_rows(tmp_path / "run" / "timing.jsonl")
     flops = 6 * 8 * _macs(_vit(config), 8) * 0.75
-    assert spent["exaflops"] == pytest.approx(4 * flops / 1e18)
+    assert spent.exaflops == pytest.approx(4 * flops / 1e18)
     assert row["step"] == 3
-    assert spent["images_per_second"] == pytest.approx(3 * 8 / row["seconds"])
-    assert spent["gflops_per_second"] == pytest.approx(3 * flops / row["seconds"] / 1e9)
-    assert spent["share_of_peak"] == pytest.approx(3 * flops / row["seconds"] / 1e9)
+    assert spent.images_per_second == pytest.approx(3 * 8 / row["seconds"])
+    assert spent.gflops_per_second == pytest.approx(3 * flops / row["seconds"] / 1e9)
+    assert spent.share_of_peak == pytest.approx(3 * flops / row["seconds"] / 1e9)
 
 
 def test_time_that_a_stop_has_lost_does_not_make_a_run_faster(tmp_path: Path) -> None:
@@ -83,10 +83,10 @@ def test_time_that_a_stop_has_lost_does_not_make_a_run_faster(tmp_path: Path) ->
     journal.log(3, {}, {"seconds": 2.0, "images_per_second": 12.0})  # 3 steps of 8 images
     journal.log(6, {}, {"seconds": 1.0, "images_per_second": 8.0})  # 1 of 3, since a stop after step 5
     spent = costs(run, 6)
-    assert spent["images_per_second"] == pytest.approx(32 / 3)
-    assert spent["seconds"] == 3.0
+    assert spent.images_per_second == pytest.approx(32 / 3)
+    assert spent.seconds == 3.0
 
 
 def test_a_run_whose_time_was_never_noted_has_no_speed(tmp_path: Path) -> None:
     spent = costs(made_run(tmp_path), 2)
-    assert spent.keys() == {"parameters", "gmacs_per_image", "seconds"}
+    assert spent.as_dict().keys() == {"parameters", "gmacs_per_image", "seconds"}

@@ -78,7 +78,7 @@ def test_rates_are_tried_without_the_dev_images_and_the_best_trains_on_all(plan:
     assert [folder.read_config().facts.images for folder in tried] == [36, 36]  # 2 of the 14 images of each class: 15%
     assert {folder.read_config().data.role for folder in tried} == {"dev"}
     assert [row["images"] for row in result["sweep"]] == [6, 6]
-    assert [row["accuracy"] for row in result["sweep"]] == [folder.read_result()["accuracy"] for folder in tried]
+    assert [row["accuracy"] for row in result["sweep"]] == [folder.read_result().accuracy for folder in tried]
     final = RunFolder(path=straight).read_config()
     assert (final.facts.images, final.data.role, final.schedule.peak) == (42, "transfer", result["rate"])
     assert result["split"] == "test"
@@ -89,7 +89,7 @@ def test_further_seeds_see_the_same_data_and_are_summed_up(plan: FinetunePlan, s
     result = _carry_out(plan, straight).as_dict()
     other = RunFolder(path=straight).seed(plan.base.seed + 1)
     assert other.read_config() == replace(RunFolder(path=straight).read_config(), seed=plan.base.seed + 1)
-    accuracies = [result["accuracy"], other.read_result()["accuracy"]]
+    accuracies = [result["accuracy"], other.read_result().accuracy]
     assert result["accuracies"] == accuracies
     assert result["accuracy_mean"] == pytest.approx(statistics.mean(accuracies))
     assert result["accuracy_std"] == pytest.approx(statistics.stdev(accuracies))

@@ -80,10 +80,10 @@ def test_the_matrix_and_the_accuracy_are_those_of_the_model_file(run: Run, page:
     np.testing.assert_array_equal(found, confusion_matrix(targets, answers, labels=[0, 1, 2]))
     told = words(next(page.iter("dd")))
     assert told.startswith(f"{100 * (targets == answers).mean():.2f}%")
-    result = json.loads(run.folder.result.read_text())
-    assert result["accuracy"] == pytest.approx((targets == answers).mean())
-    assert result["loss"] == pytest.approx(-np.log(chances[np.arange(len(targets)), targets]).mean(), abs=1e-5)
-    assert (result["split"], result["images"], result["weights"]) == ("val", len(targets), "averaged")
+    result = run.folder.read_result()
+    assert result.accuracy == pytest.approx((targets == answers).mean())
+    assert result.loss == pytest.approx(-np.log(chances[np.arange(len(targets)), targets]).mean(), abs=1e-5)
+    assert (result.split, result.images, result.weights) == ("val", len(targets), "averaged")
 
 
 def test_the_mistakes_are_those_that_the_model_is_surest_of(run: Run, page: Element, chances: np.ndarray) -> None:

@@ -2,11 +2,12 @@
 
 import time
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from vitrail.runs.config import differences
 from vitrail.runs.finish import finish
 from vitrail.runs.folder import claimed
+from vitrail.runs.result import Result
 from vitrail.runs.train import Run
 from vitrail.train.signals import StopSignal
 
@@ -25,7 +26,7 @@ class Watching(Protocol):
         """Hear the measurements of a step."""
 
 
-def conduct(run: Run, watching: Watching, stop: StopSignal) -> dict[str, Any]:
+def conduct(run: Run, watching: Watching, stop: StopSignal) -> Result:
     """Train from the newest checkpoint of the run's folder to the end, and return the figures; every rank calls it.
 
     A run that is finished says again what it said. A stop is `StoppedError`.

@@ -8,7 +8,7 @@ the figures of all of them.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +24,7 @@ from vitrail.report.sweep import seeds_section, sweep_section
 from vitrail.runs.config import RunConfig, identity, told_apart
 from vitrail.runs.data import RunData, open_run_data
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claimed, write_json
+from vitrail.runs.result import Result
 from vitrail.runs.series import Cell, Series, Table, Watch
 from vitrail.runs.speed import pace
 from vitrail.runs.train import Run
@@ -82,7 +83,7 @@ class Estimate:
 class Finetuned:
     """What came of a plan."""
 
-    result: Mapping[str, Any]
+    result: Result
     """The figures of the run whose model is saved: all training images, the first seed."""
     rate: float
     """The learning rate that was chosen."""
@@ -95,7 +96,7 @@ class Finetuned:
         """Return the figures as JSON holds them, those of the saved model first."""
         diverged = sorted(float(row.varied["rate"]) for row in self.sweep.diverged)
         chosen = {"rate": self.rate, "sweep": tried_rates(self.sweep), "diverged": diverged}
-        return {**self.result, **chosen, **self.spread}
+        return {**self.result.as_dict(), **chosen, **self.spread}
 
     @property
     def spread(self) -> dict[str, Any]:

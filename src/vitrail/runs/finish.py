@@ -1,5 +1,6 @@
 """The end of a run: the last measurements, the model file, the figures, the page."""
 
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -11,9 +12,10 @@ from vitrail.data.dataset import Dataset
 from vitrail.report.report import write_report
 from vitrail.report.section import Section
 from vitrail.report.story import DataStory, RunStory
-from vitrail.runs.cost import costs, told_costs
+from vitrail.runs.cost import costs, shown_costs
 from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.folder import write_json
+from vitrail.runs.result import Result, Weights
 from vitrail.runs.skipped import skipped_names
 from vitrail.runs.train import Run
 from vitrail.train.loop import Loop
@@ -23,32 +25,45 @@ Measured = list[tuple[RunEvaluator[Any], Any]]
 """Evaluators with their outcomes for the weights that are saved."""
 
 
-def finish(run: Run, loop: Loop) -> dict[str, Any]:
+def finish(run: Run, loop: Loop) -> Result:
     """Measure the weights that are saved, write them, and return what the run was; every rank takes part."""
     chosen, weights, measured = _measured(run, loop)
-    steps = loop.state.progress.step
-    epochs = steps * run.config.batch / max(run.config.facts.images, 1)
-    result: dict[str, Any] = {"weights": chosen, "steps": steps, "epochs": epochs}
-    for evaluator, outcome in measured:
-        if (scope := evaluator.scope(outcome)) is not None:
-            result |= {"split": scope.split, "images": scope.images} | evaluator.figures(outcome)
-        else:
-            result |= evaluator.journaled(outcome)
-    result["cost"] = costs(run, steps)
-    result["bad_steps"] = loop.state.progress.bad_steps
-    result["skipped"] = skipped_names(run.folder.path)
+    progress = loop.state.progress
+    scopes = [scope for evaluator, outcome in measured if (scope := evaluator.scope(outcome)) is not None]
+    result = Result(
+        weights=chosen,
+        steps=progress.step,
+        epochs=progress.step * run.config.batch / max(run.config.facts.images, 1),
+        split=scopes[0].split if scopes else None,
+        images=scopes[0].images if scopes else None,
+        figures=_figures(measured),
+        cost=costs(run, progress.step),
+        bad_steps=tuple(progress.bad_steps),
+        skipped=tuple(skipped_names(run.folder.path)),
+    )
     if run.ranks.first:
-        metrics = {name: value for name, value in result.items() if name != "cost"}
-        result["digest"] = run.write_model(weights, run.folder.model, {"metrics": metrics, "cost": result["cost"]})
+        provenance = result.as_dict()
+        cost = provenance.pop("cost")
+        digest = run.write_model(weights, run.folder.model, {"metrics": provenance, "cost": cost})
+        result = replace(result, digest=digest)
         sections = [section for evaluator, outcome in measured for section in evaluator.sections(outcome)]
         write_report(story(run, sections, result), run.folder.report)
-        write_json(run.folder.result, result)
+        write_json(run.folder.result, to_dict(result))
         run.folder.best.unlink(missing_ok=True)
     run.ranks.wait()
     return result
 
 
-def _measured(run: Run, loop: Loop) -> tuple[str, dict[str, Tensor], Measured]:
+def _figures(measured: Measured) -> dict[str, float]:
+    """Return the figures of what the result is about by their own names, and those of others with theirs in front."""
+    figures: dict[str, float] = {}
+    for evaluator, outcome in measured:
+        own = evaluator.scope(outcome) is not None
+        figures |= evaluator.figures(outcome) if own else evaluator.journaled(outcome)
+    return figures
+
+
+def _measured(run: Run, loop: Loop) -> tuple[Weights, dict[str, Tensor], Measured]:
     """Return which weights are saved, these, and what every evaluator says of them."""
     if run.config.patience is not None and run.folder.best.is_file():
         best = load(run.folder.best, device=run.ranks.device)
@@ -62,7 +77,7 @@ def _measured(run: Run, loop: Loop) -> tuple[str, dict[str, Tensor], Measured]:
     return "last" if loop.state.average is None else "averaged", weights, measured
 
 
-def story(run: Run, sections: list[Section], result: dict[str, Any]) -> RunStory:
+def story(run: Run, sections: list[Section], result: Result) -> RunStory:
     """Gather what the page shows."""
     splits = [split for split in (run.data.train, run.data.held) if split is not None]
     return RunStory(
@@ -75,9 +90,9 @@ def story(run: Run, sections: list[Section], result: dict[str, Any]) -> RunStory
             splits={split.split or "train": _counts(split) for split in splits},
             image_size=run.config.preprocessing.image_size,
             channels=run.config.model.channels,
-            skipped=len(result["skipped"]),
+            skipped=len(result.skipped),
         ),
-        cost=told_costs(result["cost"]),
+        cost=shown_costs(result.cost),
         settings=to_dict(run.config),
         notes=list(run.data.notes),
     )

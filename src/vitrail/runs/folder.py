@@ -12,6 +12,7 @@ from vitrail.base.files import atomic_write, held
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.runs.config import RunConfig, differences, read_config
+from vitrail.runs.result import Result, read_result
 
 PLAN, SWEEP, SEEDS, TABLE = OF_FINETUNING = ("finetune.json", "sweep", "seeds", "series.json")
 RUN_LOCK, SERIES_LOCK = LOCKS = (".run.lock", ".series.lock")
@@ -99,9 +100,9 @@ class RunFolder:
         except (OSError, ValueError) as error:
             raise InputError(f"{self.path} is not a run that can be resumed: {error}.") from None
 
-    def read_result(self) -> dict[str, Any]:
+    def read_result(self) -> Result:
         """Read the final figures."""
-        return dict(json.loads(self.result.read_text()))
+        return read_result(self.result)
 
     def enter(self, config: RunConfig) -> None:
         """Begin a run in a folder that is held, or go on with the same run; another one is refused."""

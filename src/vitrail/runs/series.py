@@ -161,8 +161,16 @@ class Series:
                 if self.ranks.first:
                     write_json(run.folder.diverged, to_dict(divergence))
             else:
-                figures = {name: result.get(name) for name in ("split", "images", "accuracy", "loss")}
-                return Row(cell=cell.name, folder=place, varied=cell.varied, steps=result["steps"], **figures)
+                return Row(
+                    cell=cell.name,
+                    folder=place,
+                    varied=cell.varied,
+                    steps=result.steps,
+                    split=result.split,
+                    images=result.images,
+                    accuracy=result.accuracy,
+                    loss=result.loss,
+                )
         return Row(cell=cell.name, folder=place, varied=cell.varied, steps=divergence.step, diverged=divergence.reason)
 
 
