@@ -18,7 +18,7 @@ from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.start import Source, model_name, open_source
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 from vitrail.verbs.frame import training_frame
 from vitrail.verbs.keywords import FinetuneKeywords
 from vitrail.verbs.request import RunRequest, make_request

@@ -17,7 +17,7 @@ from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete, evaluate_every
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.train import Run
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 from vitrail.verbs.frame import training_frame
 from vitrail.verbs.keywords import TrainKeywords
 from vitrail.verbs.request import RunRequest, make_request

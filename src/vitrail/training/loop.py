@@ -17,13 +17,13 @@ from vitrail.base.ranks import Ranks
 from vitrail.base.tensors import from_tensors
 from vitrail.data.loader import Batch
 from vitrail.model.contract import Model
-from vitrail.train.evaluator import Evaluator
-from vitrail.train.keeper import Keeper
-from vitrail.train.pacing import Pacer
-from vitrail.train.schedules import Schedule
-from vitrail.train.signals import StopSignal
-from vitrail.train.state import TrainState
-from vitrail.train.step import StepConfig, Taken, take_step
+from vitrail.training.evaluator import Evaluator
+from vitrail.training.keeper import Keeper
+from vitrail.training.pacing import Pacer
+from vitrail.training.schedules import Schedule
+from vitrail.training.signals import StopSignal
+from vitrail.training.state import TrainState
+from vitrail.training.step import StepConfig, Taken, take_step
 
 Watch = Callable[[int, dict[str, float]], None]
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.train.making import HELD, StopAfter, made_loop, made_run, weights
-from tests.train.ranks_program import config_of
+from tests.training.making import HELD, StopAfter, made_loop, made_run, weights
+from tests.training.ranks_program import config_of
 from vitrail.base.container import open_container
 from vitrail.base.journal import read_rows
-from vitrail.train.loop import Loop, StoppedError
+from vitrail.training.loop import Loop, StoppedError
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
