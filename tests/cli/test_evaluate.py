@@ -17,10 +17,10 @@ from sklearn import metrics
 import vitrail
 from tests.data.making import picture
 from tests.tiny import perturbed, vit_config
-from tests.train.making import CLASSES, made_dataset
+from tests.training.making import CLASSES, made_dataset
 from vitrail.cli.main import main
 from vitrail.data.transforms import normalise, preprocess
-from vitrail.evaluate.real import IMAGES
+from vitrail.evaluation.real import IMAGES
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 ROOT = Path(__file__).parents[2]
@@ -228,7 +228,7 @@ def test_a_file_that_does_not_say_how_images_become_input_is_guessed_about_aloud
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = vitrail.save(perturbed(vit_config(**SMALL, num_classes=3)), tmp_path / "bare.safetensors", labels=CLASSES)
-    assert "the file does not say how images become input" in run(capsys, path, data, "--json")[1]
+    assert "the model does not say how images become its input" in run(capsys, path, data, "--json")[1]
 
 
 def test_a_truncated_image_ends_the_work_with_its_name_unless_it_may_be_skipped(
@@ -312,7 +312,7 @@ def test_reals_labels_need_their_images_their_classes_and_their_length(
     [
         (("--batch", "0"), "batch is 0, but must be at least 1"),
         (("--workers", "-1"), "workers is -1, but must be at least 0"),
-        (("--bootstrap", "3"), "resamples is 3, but must be at least 100"),
+        (("--bootstrap", "3"), "--bootstrap is 3, but must be at least 100"),
         (("--split", "tset"), "no tset. Did you mean test?"),
         (("--image-size", "9"), "9"),
         (("--skip-broken", "few"), "no budget of broken files"),
@@ -329,7 +329,7 @@ def test_reals_labels_need_their_images_their_classes_and_their_length(
         (("--labels", "nowhere.txt"), "nowhere.txt cannot be read"),
         (("--class-map", "nowhere.json"), "nowhere.json cannot be read"),
         (("--device", "cuda"), "cuda"),
-        (("--num-heads", "3"), "num_heads=3"),
+        (("--num-heads", "3"), "--num-heads 3"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

@@ -11,10 +11,10 @@ import pytest
 
 import vitrail
 from tests.tiny import perturbed, resnet_config, vit_config
-from tests.train.making import CLASSES, made_dataset
+from tests.training.making import CLASSES, made_dataset
 from vitrail.cli.main import main
 from vitrail.data.subsets import few_shot
-from vitrail.evaluate.ridge import ridge
+from vitrail.evaluation.ridge import ridge
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 ROOT = Path(__file__).parents[2]
@@ -214,7 +214,8 @@ def test_channels_that_do_not_fit_are_one_sentence(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = vit_config(image_size=(8, 8), patch_size=(4, 4), channels=5)
-    five = vitrail.save(perturbed(config), tmp_path / "five.safetensors")
+    pixels = vitrail.Preprocessing(image_size=(8, 8), mean=(0.5,) * 5, std=(0.5,) * 5)
+    five = vitrail.save(perturbed(config), tmp_path / "five.safetensors", preprocessing=pixels)
     assert main(["fewshot", str(five), str(data), "--shots", "1", *QUICK]) == 2
     error = capsys.readouterr().err
     assert "channels" in error

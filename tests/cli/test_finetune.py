@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import vitrail
-from tests.train.making import CLASSES, made_archive, made_dataset
+from tests.training.making import CLASSES, made_archive, made_dataset
 from vitrail.base.journal import read_rows
 from vitrail.cli.main import main
 from vitrail.model.config import ViTConfig
@@ -133,8 +133,8 @@ def test_minutes_are_for_everything_together(data: Path, model: Path, tmp_path: 
         (["--image-size", "10"], "patch"),
         (["--dev-fraction", "1.5"], "cannot be held out"),
         (["--epochs", "2"], "a run has one length"),
-        (["--patience", "2"], "looks at the held-out ones once"),
-        (["--set", "evaluate_every=1"], "looks at the held-out ones once"),
+        (["--patience", "2"], "evaluates once, at the end"),
+        (["--set", "evaluate_every=1"], "evaluates once, at the end"),
         (["--threads", "0"], "--threads is 0, but must be at least 1"),
         (["--set", "schedule.peak=0.5"], "give --rates, or one --learning-rate"),
         (["--freeze", "a*"], "no parameter is called 'a*'"),
@@ -155,7 +155,7 @@ def test_missing_words_and_files_are_one_sentence(
     data: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words, said in (
-        (["finetune", str(data)], "--from MODEL is not given"),
+        (["finetune", str(data)], "--from is not given"),
         (["finetune", "--from", str(model)], "DATA is not given"),
         (["finetune", str(data), "--from", str(tmp_path / "none")], "none"),
         (["finetune", str(data), "--from", str(data)], "made.npz"),

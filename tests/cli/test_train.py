@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import vitrail
-from tests.train.making import CLASSES, made_archive, made_dataset
+from tests.training.making import CLASSES, made_archive, made_dataset
 from vitrail.base.journal import read_rows
 from vitrail.cli.main import main
 
@@ -280,9 +280,9 @@ def test_a_folder_with_another_run_lists_every_difference(
 
 def test_a_folder_that_is_no_run_is_left_alone(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "letter.txt").write_text("dear")
-    assert "exists and is no run" in _said(["train", str(data), *QUICK, "--out", str(tmp_path)], capsys)
-    assert "is no run that can be gone on with" in _said(["train", "--resume", str(tmp_path)], capsys)
-    assert "holds no settings of a run" in _said(["train", "--config", str(tmp_path / "letter.txt")], capsys)
+    assert "exists and is not a run" in _said(["train", str(data), *QUICK, "--out", str(tmp_path)], capsys)
+    assert "is not a run that can be resumed" in _said(["train", "--resume", str(tmp_path)], capsys)
+    assert "does not hold the settings of a run" in _said(["train", "--config", str(tmp_path / "letter.txt")], capsys)
 
 
 def test_data_that_cannot_be_learned_from_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

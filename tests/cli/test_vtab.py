@@ -1,7 +1,9 @@
 """`vitrail vtab` on small made tasks."""
 
 import json
+import re
 import shutil
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,14 @@ from PIL import Image
 
 import vitrail
 from tests.tiny import perturbed, vit_config
-from tests.train.making import made_dataset
+from tests.training.making import made_dataset
 from vitrail.cli.main import main
+from vitrail.cli.vtab import Arguments
 from vitrail.recipes.results import TABLE_9
-from vitrail.recipes.vtab import TASKS
+from vitrail.runs import series
+from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder
+from vitrail.studies.vtab_tasks import TASKS
+from vitrail.training.loop import DivergedError
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 SMALL = ("--image-size", "8", "--steps", "12", "--batch", "6", "--threads", "1", "--device", "cpu")
@@ -61,7 +67,7 @@ def told(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict:
 
 
 def test_every_task_is_a_run_of_its_own_on_its_own_classes(done: Path) -> None:
-    assert {path.name for path in done.iterdir()} == {"dtd", "cifar", "eurosat", "kitti"}
+    assert {path.name for path in done.iterdir()} == {"dtd", "cifar", "eurosat", "kitti", "series.json"}
     config = json.loads((done / "kitti" / "config.json").read_text())
     assert (config["steps"], config["batch"], config["optimizer"]["name"]) == (12, 6, "sgd")
     tuned = vitrail.load(done / "kitti" / "model.safetensors")
@@ -78,8 +84,8 @@ def test_finished_tasks_are_kept_and_told_again(
     accuracies = {row["task"]: row["accuracy"] for row in found["tasks"]}
     assert list(accuracies) == ["cifar", "dtd", "eurosat", "kitti"]  # the order of Table 9
     for task, accuracy in accuracies.items():
-        result = json.loads((done / task / "result.json").read_text())
-        assert (result["accuracy"], result["images"], result["split"]) == (accuracy, 9, "test")
+        result = RunFolder(path=done / task).read_result()
+        assert (result.accuracy, result.images, result.split) == (accuracy, 9, "test")
     assert found["mean"] == pytest.approx(np.mean(list(accuracies.values())))
     assert found["groups"]["natural"] == pytest.approx((accuracies["cifar"] + accuracies["dtd"]) / 2)
     assert (found["mean_over"], found["complete"]) == (4, False)
@@ -131,7 +137,7 @@ def test_the_table_has_groups_means_the_papers_columns_and_what_is_missing(
 
 
 def test_a_task_learns(done: Path) -> None:
-    accuracies = [json.loads((path / "result.json").read_text())["accuracy"] for path in done.iterdir()]
+    accuracies = [RunFolder(path=path).read_result().accuracy for path in done.iterdir() if path.is_dir()]
     assert np.mean(accuracies) > 0.5  # of three classes
 
 
@@ -140,7 +146,7 @@ def test_some_tasks_can_be_asked_for(
 ) -> None:
     words = [str(model), str(root), "--out", str(tmp_path), "--tasks", "KITTI"]
     assert [row["task"] for row in told(words, capsys)["tasks"]] == ["kitti"]
-    assert {path.name for path in tmp_path.iterdir()} == {"kitti"}
+    assert {path.name for path in tmp_path.iterdir()} == {"kitti", "series.json"}
 
 
 def test_all_19_tasks_make_the_score(root: Path, model: Path, done: Path, tmp_path: Path, capsys) -> None:
@@ -184,7 +190,7 @@ def test_a_broken_list_is_named_with_its_line_before_any_task_is_run(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--tasks", "imagenet"], "'imagenet' is no task of VTAB-1k"),
+        (["--tasks", "imagenet"], "'imagenet' is not a task of VTAB-1k"),
         (["--tasks", "svhn"], "has no folder of the task svhn"),
         (["--batch", "13"], "a batch of 13 is more than the 12 training images"),
         (["--image-size", "10"], "patch"),
@@ -208,4 +214,39 @@ def test_a_folder_with_other_settings_lists_the_differences(
     done: Path, root: Path, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["vtab", str(model), str(root), *SMALL, "--seed", "4", "--out", str(done)]) == 2
-    assert "seed is 4 here and 0 there" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "seed is 4 here and 0 there" in said
+    advised = set(re.findall(r"--[a-z-]+", said))
+    assert advised == {"--out"}  # every flag that is advised is one of the verb's
+    assert {f"--{field.name.replace('_', '-')}" for field in fields(Arguments)} >= advised
+
+
+def test_a_task_that_diverges_is_a_row_and_in_no_mean(
+    root: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def conduct(run, *_):
+        if run.folder.path.name == "dtd":
+            run.folder.path.mkdir(parents=True)
+            raise DivergedError("the loss was not finite", step=7)
+        return {"steps": 12, "split": "test", "images": 9, "accuracy": 0.75, "loss": 0.5}
+
+    monkeypatch.setattr(series, "conduct", conduct)
+    words = [str(model), str(root), "--out", str(tmp_path), "--tasks", "dtd", "kitti"]
+    found = told(words, capsys)
+    assert [(row["task"], row["accuracy"], row["diverged"]) for row in found["tasks"]] == [
+        ("dtd", None, "the loss was not finite"),
+        ("kitti", 0.75, None),
+    ]
+    assert (found["mean"], found["mean_over"], found["groups"]) == (0.75, 1, {"structured": 0.75})
+    assert main(["vtab", *words, *SMALL]) == 0
+    printed = capsys.readouterr().out
+    assert "dtd diverged at step 7" in printed
+    assert "= all, mean of 1 of 19" in printed
+
+
+def test_a_second_process_on_the_same_tasks_is_refused(
+    root: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with claim_folder(tmp_path, SERIES_LOCK):
+        assert main(["vtab", str(model), str(root), *SMALL, "--out", str(tmp_path)]) == 2
+    assert "another process is working on" in capsys.readouterr().err

@@ -39,7 +39,7 @@ def test_over_the_budget_the_first_are_named_and_the_rest_counted() -> None:
 def test_the_share_that_the_message_suggests_is_enough(lost, total) -> None:
     with pytest.raises(InputError) as error:
         Budget.parse("0").spend(LOST[:lost], total)
-    suggested = str(error.value).rpartition("--skip-broken ")[2].rstrip(".")
+    suggested = str(error.value).rpartition("`skip_broken` to ")[2].rstrip(".")
     Budget.parse(suggested).spend(LOST[:lost], total)
 
 

@@ -338,3 +338,11 @@ def test_a_batch_splits_into_pieces_with_all_their_views_and_targets(size: int) 
     pieces = batch.split(size)
     assert [len(piece) for piece in pieces] == [min(size, 8 - start) for start in range(0, 8, size)]
     assert same(batch, joined(pieces))
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(1, [8]), (2, [4, 4]), (3, [3, 3, 2]), (5, [2, 2, 2, 1, 1])])
+def test_a_batch_is_divided_evenly(count: int, sizes: list[int]) -> None:
+    batch = training(noise(20), views=(SMALL,), stop_step=1)[0]
+    pieces = batch.divide(count)
+    assert [len(piece) for piece in pieces] == sizes
+    assert same(batch, joined(pieces))

@@ -125,5 +125,5 @@ def test_the_longest_run_of_the_paper_is_taken(model, data, epochs) -> None:
 
 
 def test_a_run_that_is_not_in_the_paper_is_refused_with_those_that_are() -> None:
-    with pytest.raises(ConfigError, match=r"does not pre-train H/14 on ImageNet-21k, only B/16, B/32.*--epochs"):
+    with pytest.raises(ConfigError, match=r"does not pre-train H/14 on ImageNet-21k, only B/16, B/32.*`epochs`"):
         paper.pretraining_epochs("H/14", "imagenet21k")

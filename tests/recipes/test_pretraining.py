@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.train.making import CLASSES, made_dataset, made_loop
+from tests.training.making import CLASSES, made_dataset, made_loop
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
 from vitrail.model.build import build
@@ -145,7 +145,7 @@ def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:
 
 
 def test_a_recipe_for_another_image_size_is_refused() -> None:
-    with pytest.raises(ConfigError, match="is for images of 224x224, but --image-size is 384x384"):
+    with pytest.raises(ConfigError, match="is for images of 224x224, but `image_size` is 384x384"):
         find_recipe("imagenet1k-B/16", (384, 384))
 
 

@@ -27,7 +27,7 @@ def _points(rows: list[dict[str, float]], key: str) -> np.ndarray:
 
 @pytest.mark.parametrize(("heading", "role", "key"), CHARTS)
 def test_every_measurement_is_drawn_where_the_rows_have_it(heading: str, role: str, key: str) -> None:
-    found, wanted = drawn(figure(read(curves(ROWS, "val")), heading), role), _points(ROWS, key)
+    found, wanted = drawn(figure(read(curves(ROWS, "val").html), heading), role), _points(ROWS, key)
     assert found.shape == wanted.shape
     height = np.ptp(np.array([row[k] for row in ROWS for h, _, k in CHARTS if h == heading and k in row]))
     np.testing.assert_allclose(found[:, 0], wanted[:, 0], atol=100 / 400)  # a pixel
@@ -36,13 +36,13 @@ def test_every_measurement_is_drawn_where_the_rows_have_it(heading: str, role: s
 
 def test_the_top_5_accuracy_is_drawn_where_there_is_one() -> None:
     rows = [*SHORT, {"step": 10, "val_top5": 0.75}, {"step": 20, "val_top5": 0.875}]
-    chart = figure(read(curves(rows, "val")), "Accuracy")
+    chart = figure(read(curves(rows, "val").html), "Accuracy")
     np.testing.assert_allclose(drawn(chart, "third"), [(10, 0.75), (20, 0.875)], rtol=0.01)
     assert list(legend(chart).values())[-1] == "87.5%"
 
 
 def test_beside_a_chart_stands_the_last_value_and_the_highest_rate() -> None:
-    page = read(curves(ROWS, "val"))
+    page = read(curves(ROWS, "val").html)
     loss, accuracy = (list(legend(figure(page, heading)).values()) for heading in ("Loss", "Accuracy"))
     for told, key in zip(loss, ("loss", "val_loss"), strict=True):
         assert float(told) == pytest.approx(_points(ROWS, key)[-1, 1], rel=5e-3)
@@ -55,7 +55,7 @@ def test_beside_a_chart_stands_the_last_value_and_the_highest_rate() -> None:
 
 def test_a_long_noisy_curve_is_drawn_as_its_average_and_a_rate_as_it_is() -> None:
     rows = rows_of(240, every=24)
-    page, loss = read(curves(rows, "val")), _points(rows, "loss")
+    page, loss = read(curves(rows, "val").html), _points(rows, "loss")
     means = loss.reshape(60, 4, 2).mean(axis=1)
     np.testing.assert_allclose(drawn(figure(page, "Loss"), "first"), means, atol=0.7)
     np.testing.assert_allclose(drawn(figure(page, "Loss"), "first")[:, 1], means[:, 1], atol=0.02)
@@ -67,7 +67,7 @@ def test_a_long_noisy_curve_is_drawn_as_its_average_and_a_rate_as_it_is() -> Non
 
 def test_a_loss_over_many_powers_of_ten_has_a_logarithmic_axis() -> None:
     rows = [{"step": step, "loss": 10.0 ** -(step / 10), "accuracy": 10.0 ** -(step / 10)} for step in range(1, 51)]
-    page = read(curves(rows, "val"))
+    page = read(curves(rows, "val").html)
     pixels, values = ticks(figure(page, "Loss"))[1].T
     assert len(values) >= 3
     np.testing.assert_allclose(np.log10(values) % 1, 0, atol=1e-9)
@@ -77,33 +77,33 @@ def test_a_loss_over_many_powers_of_ten_has_a_logarithmic_axis() -> None:
 
 
 def test_the_length_of_the_run_is_told() -> None:
-    assert "100 in all" in words(read(curves(ROWS, "val")))
-    assert "1,500 in all" in words(read(curves([{"step": 1500, "loss": 1.0}], "val")))
+    assert "100 in all" in words(read(curves(ROWS, "val").html))
+    assert "1,500 in all" in words(read(curves([{"step": 1500, "loss": 1.0}], "val").html))
 
 
 @pytest.mark.parametrize(("split", "told"), [("val", "validation"), ("test", "test"), (None, "held out")])
 def test_the_curves_of_held_out_images_have_the_name_of_their_split(split: str | None, told: str) -> None:
-    page = read(curves(SHORT, split))
+    page = read(curves(SHORT, split).html)
     assert list(legend(figure(page, "Loss"))) == list(legend(figure(page, "Accuracy"))) == ["training", told]
 
 
 def test_a_loss_that_was_no_number_is_told_with_its_step() -> None:
     once = [*SHORT, {"step": 21, "loss": math.nan}]
-    assert "once, at step 21" in words(figure(read(curves(once, "val")), "Loss"))
+    assert "once, at step 21" in words(figure(read(curves(once, "val").html), "Loss"))
     assert "2 times, first at step 21" in words(
-        figure(read(curves([*once, {"step": 23, "loss": None}], "val")), "Loss")
+        figure(read(curves([*once, {"step": 23, "loss": None}], "val").html), "Loss")
     )
-    alone = figure(read(curves([{"step": 2, "loss": math.nan}], "val")), "Loss")
+    alone = figure(read(curves([{"step": 2, "loss": math.nan}], "val").html), "Loss")
     assert "once, at step 2" in words(alone)
     assert not list(alone.iter("svg"))
-    assert "finite" not in words(read(curves(SHORT, "val")))
+    assert "finite" not in words(read(curves(SHORT, "val").html))
 
 
 def test_charts_without_rows_are_left_out_and_without_any_the_page_says_so() -> None:
-    page = read(curves([{"step": 1, "loss": 2.0}], "val"))
+    page = read(curves([{"step": 1, "loss": 2.0}], "val").html)
     assert [words(node) for node in page.iter("h3")] == ["Loss"]
     np.testing.assert_allclose(drawn(figure(page, "Loss"), "first"), [(1, 2.0)], atol=0.02)
-    nothing = read(curves([], "val"))
+    nothing = read(curves([], "val").html)
     assert not list(nothing.iter("svg"))
     assert "Nothing has been measured yet" in words(nothing)
     assert tables(nothing) == []

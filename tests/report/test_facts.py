@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from scipy.stats import binomtest
 
-from tests.report.pages import pairs, part, read, settings, tables, words
+from tests.report.pages import headings, pairs, part, read, settings, tables, words
 from tests.report.stories import CLOTHES, confusion_of, evaluation_of, story_of
 from vitrail.report import facts
+from vitrail.report.report import render
 from vitrail.report.story import DataStory, RunStory
 
 
 def _tiles(story: RunStory) -> dict[str, str]:
-    page = read(facts.key_figures(story))
+    page = read(render(story))
     return dict(zip(map(words, page.iter("dt")), map(words, page.iter("dd")), strict=True))
 
 
@@ -43,12 +44,12 @@ def test_of_five_classes_the_top_5_are_not_told() -> None:
 
 
 def test_without_anything_to_tell_there_are_no_figures() -> None:
-    assert facts.key_figures(story_of(evaluation=None, metrics=[], cost={})) == ""
+    assert _tiles(story_of(evaluation=None, metrics=[], cost={})) == {}
 
 
 def test_the_images_of_every_class_and_split_are_counted() -> None:
     splits = {"train": {"ant": 1200, "bee": 30, "wasp": 0}, "val": {"ant": 4, "bee": 2}}
-    page = read(facts.data(DataStory(where="insects", splits=splits, image_size=(32, 48), channels=1, skipped=7)))
+    page = read(facts.data(DataStory(where="insects", splits=splits, image_size=(32, 48), channels=1, skipped=7)).html)
     told, spread, counts = tables(page)
     assert dict(told) == {  # type: ignore[arg-type]
         "from": "insects",
@@ -65,7 +66,7 @@ def test_the_images_of_every_class_and_split_are_counted() -> None:
 @pytest.mark.parametrize(("classes", "listed"), [(20, 20), (21, 21), (1000, 1000), (1001, 1000)])
 def test_of_very_many_classes_the_rarest_are_listed(classes: int, listed: int) -> None:
     counts = {f"class {number}": 5000 - number for number in range(classes)}
-    page = read(facts.data(DataStory(where="many", splits={"train": counts})))
+    page = read(facts.data(DataStory(where="many", splits={"train": counts})).html)
     found = tables(page)[-1][1:]
     assert len(found) == listed
     assert min(int(count.replace(",", "")) for _, count in found) == 5000 - classes + 1
@@ -75,12 +76,12 @@ def test_of_very_many_classes_the_rarest_are_listed(classes: int, listed: int) -
 
 def test_every_cost_is_told() -> None:
     story = story_of()
-    found = pairs(read(facts.cost(story.cost)))
+    found = pairs(read(facts.cost(story.cost).html))
     assert found.keys() == story.cost.keys()
     assert found["parameters"] == "1,204,234"
     assert found["core-hours"] == "0.0894"
     assert found["training FLOPs"] == "0.0453 exaFLOPs"
-    assert facts.cost({}) == ""
+    assert "Cost" not in headings(read(render(story_of(cost={}))))
 
 
 def _leaves(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -93,7 +94,7 @@ def _leaves(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
 
 def test_every_setting_is_told_with_its_value() -> None:
     given = dict(story_of().settings) | {"note": "<none>", "nothing": None, "long": "word " * 100}
-    page = part(read(facts.settings(given)), "Settings")
+    page = part(read(facts.settings(given).html), "Settings")
     found, wanted = settings(page), dict(_leaves(given))
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():
@@ -103,7 +104,7 @@ def test_every_setting_is_told_with_its_value() -> None:
 
 
 def test_one_image_size_may_be_unknown() -> None:
-    assert "seen at" not in pairs(read(facts.data(DataStory(where="x", splits={"train": {"a": 1}}))))
+    assert "seen at" not in pairs(read(facts.data(DataStory(where="x", splits={"train": {"a": 1}})).html))
 
 
 def test_an_evaluation_without_images_has_no_accuracy() -> None:

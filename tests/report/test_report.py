@@ -55,7 +55,7 @@ def test_without_held_out_images_the_page_says_so() -> None:
     assert "No images were held out." in page
     assert "accuracy so far" not in page
     nothing = evaluation_of(CLOTHES, np.zeros((10, 10), np.int64))
-    assert "None of the held-out images could be read." in render(story_of(evaluation=nothing, mistakes=()))
+    assert "None of the images of test could be read." in render(story_of(evaluation=nothing, mistakes=()))
 
 
 def test_scores_and_counts_of_other_classes_are_refused() -> None:

@@ -13,7 +13,9 @@ from sklearn.metrics import precision_recall_fscore_support
 from tests.report.pages import drawn, figure, headings, pairs, part, read, tables, words
 from tests.report.stories import CLOTHES, confusion_of, evaluation_of, mistakes_of, rows_of, story_of
 from vitrail.base.errors import InputError
+from vitrail.report.markup import text
 from vitrail.report.report import render, write_report
+from vitrail.report.section import section
 
 SECTIONS = ["Curves", "Confusions", "Classes", "Most confident mistakes", "Data", "Cost", "Settings"]
 
@@ -123,7 +125,7 @@ def test_a_run_without_an_evaluation_says_so() -> None:
 
 def test_notes_come_first_and_further_sections_before_the_data() -> None:
     shown = read(
-        render(story_of(steps=4, notes=["a <note>"], extras=[("Learning rate tried", "<p>0.1 &amp; 0.2</p>")]))
+        render(story_of(steps=4, notes=["a <note>"], sections=[section("Learning rate tried", text("0.1 & 0.2"))]))
     )
     assert [words(node) for node in shown.iter("li")] == ["a <note>"]
     assert words(part(shown, "Learning rate tried")).endswith("0.1 & 0.2")

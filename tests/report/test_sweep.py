@@ -14,7 +14,7 @@ ROWS = [
 
 
 def test_every_rate_is_listed_in_rising_order_and_the_best_is_named() -> None:
-    page = read(sweep_section(ROWS, 0.01))
+    page = read(sweep_section(ROWS, 0.01).html)
     assert tables(page) == [
         [
             ["learning rate", "dev accuracy", "dev loss"],
@@ -28,7 +28,7 @@ def test_every_rate_is_listed_in_rising_order_and_the_best_is_named() -> None:
 
 
 def test_the_chart_has_a_point_for_each_rate_and_marks_the_best() -> None:
-    page = read(sweep_section(ROWS, 0.01))
+    page = read(sweep_section(ROWS, 0.01).html)
     (across, up), points = ticks(page), curve(page, "first")
     np.testing.assert_allclose(across[:, 1], [0.003, 0.01, 0.03])
     np.testing.assert_allclose(points[:, 0], across[:, 0], atol=0.2)
@@ -42,4 +42,4 @@ def test_the_chart_has_a_point_for_each_rate_and_marks_the_best() -> None:
 
 def test_other_seeds_are_listed_where_they_were_measured() -> None:
     rows = [{"seed": 1, "accuracy": 0.9}, {"seed": 2}, {"seed": 3, "accuracy": 0.912345}]
-    assert tables(read(seeds_section(rows))) == [[["seed", "accuracy"], ["1", "90.00%"], ["3", "91.23%"]]]
+    assert tables(read(seeds_section(rows).html)) == [[["seed", "accuracy"], ["1", "90.00%"], ["3", "91.23%"]]]

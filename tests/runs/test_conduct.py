@@ -9,24 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torch import nn
 
-from tests.train.making import StopAfter, made_config, made_run
+from tests.training.making import StopAfter, made_config, made_run
 from vitrail.base import trackers
 from vitrail.base.errors import InputError
 from vitrail.base.journal import read_rows
 from vitrail.base.ranks import Ranks
 from vitrail.checkpoint.files import load
-from vitrail.evaluate.classify import Answers
+from vitrail.evaluation.classify import Answers
+from vitrail.model.contract import Model
+from vitrail.runs import held_out as held_out_module
 from vitrail.runs import speed
-from vitrail.runs import train as train_module
 from vitrail.runs.conduct import Watching, conduct, is_finished
 from vitrail.runs.config import Execution
 from vitrail.runs.folder import RunFolder
+from vitrail.runs.held_out import HeldOut
 from vitrail.runs.speed import pace
 from vitrail.runs.train import Run
-from vitrail.train.loop import StoppedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import StoppedError
+from vitrail.training.signals import StopSignal
 
 
 class _Heard:
@@ -47,7 +48,8 @@ def test_a_run_goes_to_its_end_once(tmp_path: Path) -> None:
     result = conduct(run, heard, StopSignal())
     assert is_finished(run)
     again = conduct(run, heard, StopSignal())
-    assert (again["digest"], again["steps"]) == (result["digest"], 3)
+    assert again == result
+    assert result.steps == 3
     assert heard.starts == [0]
 
 
@@ -55,20 +57,21 @@ def test_the_held_out_images_are_looked_at_once_after_the_last_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
-    asked = Run.answers
+    evaluate = HeldOut.evaluate
 
-    def counting(run: Run, model: nn.Module, **words: StopSignal | None) -> Answers | None:
+    def counting(held_out: HeldOut, model: Model) -> Answers:
         looks.append(1)
-        return asked(run, model, **words)
+        return evaluate(held_out, model)
 
-    monkeypatch.setattr(Run, "answers", counting)
+    monkeypatch.setattr(HeldOut, "evaluate", counting)
     run = made_run(tmp_path / "run", made_config(steps=6, evaluate_every=3))
     result = conduct(run, _Heard(), StopSignal())
     assert len(looks) == 2  # at steps 3 and 6
     model = load(run.folder.model)
-    again = asked(run, model)
-    assert again is not None
-    assert (result["accuracy"], result["loss"]) == (again.accuracy, pytest.approx(again.loss, rel=1e-6))
+    held_out = run.held_out()
+    assert held_out is not None
+    again = evaluate(held_out, model)
+    assert (result.accuracy, result.loss) == (again.accuracy, pytest.approx(again.loss, rel=1e-6))
 
 
 def test_a_second_process_on_the_same_run_is_refused_and_spoils_nothing(tmp_path: Path) -> None:
@@ -174,7 +177,7 @@ def test_who_asks_to_stop_does_not_wait_for_an_evaluation(tmp_path: Path, monkey
     straight, stopped = (made_run(tmp_path / name, config) for name in ("straight", "stopped"))
     conduct(straight, _Heard(), StopSignal())
     stop, seen = StopSignal(), []
-    real = train_module.noted
+    real = held_out_module.noted
 
     def asking(batches: Any, held: Any, file: Any) -> Any:
         for batch in real(batches, held, file):
@@ -183,12 +186,12 @@ def test_who_asks_to_stop_does_not_wait_for_an_evaluation(tmp_path: Path, monkey
                 stop._ask(signal.SIGTERM, None)
             yield batch
 
-    monkeypatch.setattr(train_module, "noted", asking)
+    monkeypatch.setattr(held_out_module, "noted", asking)
     with pytest.raises(StoppedError, match="stopped after step 3"):
         conduct(stopped, _Heard(), stop)
     assert len(seen) == 1  # of several batches
     assert not any("val_loss" in row for row in read_rows(stopped.folder.path / "metrics.jsonl"))
-    monkeypatch.setattr(train_module, "noted", real)
+    monkeypatch.setattr(held_out_module, "noted", real)
     conduct(stopped, _Heard(), StopSignal())
     assert (stopped.folder.path / "metrics.jsonl").read_bytes() == (straight.folder.path / "metrics.jsonl").read_bytes()
     ours, theirs = (load(run.folder.model).state_dict() for run in (stopped, straight))

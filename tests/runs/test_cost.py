@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from tests.runs.test_conduct import _Heard
-from tests.train.making import made_config, made_run, plain
+from tests.training.making import made_config, made_run, plain
 from vitrail.base.journal import Journal, read_rows
 from vitrail.model.config import ViTConfig
 from vitrail.runs import cost as cost_module
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import RunConfig, Stage
 from vitrail.runs.cost import costs, training_flops
-from vitrail.runs.train import Run
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.signals import StopSignal
+from vitrail.runs.held_out import HeldOut
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.signals import StopSignal
 
 
 def _macs(vit: ViTConfig, side: int) -> int:
@@ -62,19 +62,19 @@ def test_what_is_frozen_needs_no_gradients() -> None:
 
 def test_early_stopping_costs_what_was_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost_module, "matmul_peak", lambda _: 1e9)
-    monkeypatch.setattr(Run, "scores", lambda *_, **__: {"accuracy": 0.5, "loss": 1.0})  # it gets no better
+    monkeypatch.setattr(HeldOut, "figures", lambda *_: {"accuracy": 0.5, "loss": 1.0})  # it gets no better
     config = made_config(steps=1000, evaluate_every=2, log_every=3, patience=1)
     run = made_run(tmp_path / "run", config)
     result = conduct(run, _Heard(), StopSignal())
-    assert result["steps"] == 4
-    assert result["epochs"] == pytest.approx(4 * 8 / 42)
-    spent, (row,) = result["cost"], read_rows(tmp_path / "run" / "timing.jsonl")
+    assert result.steps == 4
+    assert result.epochs == pytest.approx(4 * 8 / 42)
+    spent, (row,) = result.cost, read_rows(tmp_path / "run" / "timing.jsonl")
     flops = 6 * 8 * _macs(_vit(config), 8) * 0.75
-    assert spent["exaflops"] == pytest.approx(4 * flops / 1e18)
+    assert spent.exaflops == pytest.approx(4 * flops / 1e18)
     assert row["step"] == 3
-    assert spent["images_per_second"] == pytest.approx(3 * 8 / row["seconds"])
-    assert spent["gflops_per_second"] == pytest.approx(3 * flops / row["seconds"] / 1e9)
-    assert spent["share_of_peak"] == pytest.approx(3 * flops / row["seconds"] / 1e9)
+    assert spent.images_per_second == pytest.approx(3 * 8 / row["seconds"])
+    assert spent.gflops_per_second == pytest.approx(3 * flops / row["seconds"] / 1e9)
+    assert spent.share_of_peak == pytest.approx(3 * flops / row["seconds"] / 1e9)
 
 
 def test_time_that_a_stop_has_lost_does_not_make_a_run_faster(tmp_path: Path) -> None:
@@ -83,10 +83,10 @@ def test_time_that_a_stop_has_lost_does_not_make_a_run_faster(tmp_path: Path) ->
     journal.log(3, {}, {"seconds": 2.0, "images_per_second": 12.0})  # 3 steps of 8 images
     journal.log(6, {}, {"seconds": 1.0, "images_per_second": 8.0})  # 1 of 3, since a stop after step 5
     spent = costs(run, 6)
-    assert spent["images_per_second"] == pytest.approx(32 / 3)
-    assert spent["seconds"] == 3.0
+    assert spent.images_per_second == pytest.approx(32 / 3)
+    assert spent.seconds == 3.0
 
 
 def test_a_run_whose_time_was_never_noted_has_no_speed(tmp_path: Path) -> None:
     spent = costs(made_run(tmp_path), 2)
-    assert spent.keys() == {"parameters", "gmacs_per_image", "seconds"}
+    assert spent.as_dict().keys() == {"parameters", "gmacs_per_image", "seconds"}

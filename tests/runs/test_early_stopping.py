@@ -1,6 +1,5 @@
 """Early stopping from end to end: what is handed on are the weights of the best evaluation, not the last."""
 
-import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +8,15 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from tests.train.making import StopAfter, assert_same, made_config, made_loop, made_run, plain
+from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, plain
 from vitrail.base.journal import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import RunConfig
-from vitrail.runs.train import Run
-from vitrail.train.loop import StoppedError
-from vitrail.train.schedules import Schedule
-from vitrail.train.signals import StopSignal
+from vitrail.runs.held_out import HeldOut
+from vitrail.training.loop import StoppedError
+from vitrail.training.schedules import Schedule
+from vitrail.training.signals import StopSignal
 
 
 class _Silent:
@@ -57,26 +56,26 @@ def test_the_model_has_the_weights_of_the_best_evaluation(averaging: float | Non
     best = max(looks, key=lambda step: (looks[step], -step))
     last = max(looks)
     assert best > 1, "the run learns something"
-    assert result["steps"] == last == best + 3 < config.steps
-    assert (result["weights"], result["accuracy"]) == ("best", looks[best])
+    assert result.steps == last == best + 3 < config.steps
+    assert (result.weights, result.accuracy) == ("best", looks[best])
     model = load(run.folder.model)
     assert_same(dict(model.state_dict()), _weights_after(tmp_path / "best", config, best))
     ends = _weights_after(tmp_path / "last", config, last)
     assert any(not tensor.equal(ends[name]) for name, tensor in model.state_dict().items())
     assert model.info.provenance["metrics"]["weights"] == "best"
-    assert json.loads(run.folder.result.read_text())["accuracy"] == looks[best]
+    assert run.folder.read_result().accuracy == looks[best]
     assert not run.folder.best.exists()
 
 
 def test_a_run_that_never_stops_early_hands_on_the_first_of_its_best_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = iter([0.1, 0.3, 0.2, 0.6, 0.5, 0.6, 0.4])
-    monkeypatch.setattr(Run, "scores", lambda *_, **__: {"accuracy": next(told), "loss": 1.0})
+    told = iter([0.1, 0.3, 0.2, 0.6, 0.5, 0.6, 0.4, 0.6])  # the last of the weights that are saved
+    monkeypatch.setattr(HeldOut, "figures", lambda *_: {"accuracy": next(told), "loss": 1.0})
     config = _config(patience=30, steps=7)
     run = made_run(tmp_path / "run", config)
     result = conduct(run, _Silent(), StopSignal())
-    assert (result["steps"], result["weights"]) == (7, "best")
+    assert (result.steps, result.weights) == (7, "best")
     monkeypatch.undo()
     assert_same(dict(load(run.folder.model).state_dict()), _weights_after(tmp_path / "best", config, 4))
 
@@ -84,7 +83,7 @@ def test_a_run_that_never_stops_early_hands_on_the_first_of_its_best_weights(
 def test_without_patience_the_last_weights_are_handed_on(tmp_path: Path) -> None:
     config = _config(steps=6)
     run = made_run(tmp_path / "run", config)
-    assert conduct(run, _Silent(), StopSignal())["weights"] == "last"
+    assert conduct(run, _Silent(), StopSignal()).weights == "last"
     longer = replace(config, steps=7)
     assert_same(dict(load(run.folder.model).state_dict()), _weights_after(tmp_path / "last", longer, 6))
 
@@ -93,7 +92,7 @@ def test_a_run_that_was_stopped_after_its_best_evaluation_hands_on_the_same(tmp_
     config = _config(patience=3)
     straight, stopped = (made_run(tmp_path / name, config) for name in ("straight", "stopped"))
     result = conduct(straight, _Silent(), StopSignal())
-    for look in range(1, result["steps"]):
+    for look in range(1, result.steps):
         with pytest.raises(StoppedError):
             conduct(stopped, _Silent(), StopAfter(1 if look == 1 else 2))
         assert max(_looks(stopped.folder.path), default=0) == look - 1  # the last one is made up for

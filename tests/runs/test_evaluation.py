@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from tests.data.making import tree
-from tests.train.making import CLASSES, made_dataset
+from tests.training.making import CLASSES, made_dataset
+from vitrail.evaluation.evaluation import described
 from vitrail.runs.config import DataConfig
 from vitrail.runs.data import names_digest, open_run_data
-from vitrail.runs.evaluation import open_evaluation_data, told_images, trained_on
+from vitrail.runs.evaluation import open_evaluation_data, trained_on
 
 
 def _learned(where: object, *, fraction: float = 0.25, seed: int = 7, old: bool = False) -> dict[str, object]:
@@ -28,7 +29,7 @@ def _names(*splits: str) -> list[str]:
 def test_the_split_that_training_never_saw_is_taken(splits: tuple[str, ...], taken: str, tmp_path: Path) -> None:
     dataset = open_evaluation_data(str(tree(tmp_path, _names(*splits))), split=None, provenance={})
     assert (dataset.split, len(dataset)) == (taken, 8)
-    assert told_images(dataset) == f"the {taken} split of {tmp_path}"
+    assert described(dataset) == f"the {taken} split of {tmp_path}"
 
 
 def test_a_named_split_is_taken_by_any_of_its_names(tmp_path: Path) -> None:
@@ -43,11 +44,10 @@ def test_one_pile_is_everything_but_for_the_model_that_learned_from_it(tmp_path:
     elsewhere = tree(tmp_path / "elsewhere", [f"{label}/z{number}.png" for label in ("a", "b") for number in range(8)])
     everything = open_evaluation_data(where, split=None, provenance=_learned(elsewhere))
     assert (everything.split, len(everything)) == (None, 16)
-    assert told_images(everything) == f"all of {where}"
-    for old in (False, True):
-        held = open_evaluation_data(where, split=None, provenance=_learned(f"{where}/../photos", old=old))
-        assert (held.split, len(held)) == ("val", 4)
-        assert "is what the model learned from" in held.notes[-1]
+    assert described(everything) == f"all of {where}"
+    held = open_evaluation_data(where, split=None, provenance=_learned(f"{where}/../photos"))
+    assert (held.split, len(held)) == ("val", 4)
+    assert "is what the model learned from" in held.notes[-1]
     rest = open_evaluation_data(where, split="train", provenance=_learned(where))
     assert not {held.name(index) for index in range(4)} & {rest.name(index) for index in range(12)}
     learned = _learned(where)

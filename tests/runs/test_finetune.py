@@ -11,18 +11,18 @@ import pytest
 import torch
 
 import vitrail
-from tests.train.making import CLASSES, StopAfter, made_archive, made_config, made_dataset
+from tests.training.making import CLASSES, StopAfter, made_archive, made_config, made_dataset
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.journal import read_rows
 from vitrail.base.ranks import Ranks
 from vitrail.runs.config import DataConfig, RunConfig
 from vitrail.runs.data import open_run_data
-from vitrail.runs.finetune import Finetuned, FinetunePlan, Finetuning, best_rate, enter, read_plan, spread
+from vitrail.runs.finetune import Finetuned, FinetunePlan, Finetuning, best_rate, read_plan, spread
 from vitrail.runs.folder import SERIES_LOCK, RunFolder
 from vitrail.runs.series import Row, Table
 from vitrail.runs.start import open_source
-from vitrail.train.loop import DivergedError, StoppedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import DivergedError, StoppedError
+from vitrail.training.signals import StopSignal
 
 
 class _Silent:
@@ -57,10 +57,8 @@ def plan(data: Path, tmp_path_factory: pytest.TempPathFactory) -> FinetunePlan:
 
 
 def _work(plan: FinetunePlan, folder: Path) -> Finetuning:
-    run_folder = RunFolder(path=folder)
-    enter(run_folder, plan)
     data = open_run_data(plan.base.data, seed=plan.base.seed)
-    return Finetuning(plan=plan, data=data, folder=run_folder, ranks=Ranks())
+    return Finetuning(plan=plan, data=data, folder=RunFolder(path=folder), ranks=Ranks())
 
 
 def _carry_out(plan: FinetunePlan, folder: Path, stop: StopSignal | None = None) -> Finetuned:
@@ -80,7 +78,7 @@ def test_rates_are_tried_without_the_dev_images_and_the_best_trains_on_all(plan:
     assert [folder.read_config().facts.images for folder in tried] == [36, 36]  # 2 of the 14 images of each class: 15%
     assert {folder.read_config().data.role for folder in tried} == {"dev"}
     assert [row["images"] for row in result["sweep"]] == [6, 6]
-    assert [row["accuracy"] for row in result["sweep"]] == [folder.read_result()["accuracy"] for folder in tried]
+    assert [row["accuracy"] for row in result["sweep"]] == [folder.read_result().accuracy for folder in tried]
     final = RunFolder(path=straight).read_config()
     assert (final.facts.images, final.data.role, final.schedule.peak) == (42, "transfer", result["rate"])
     assert result["split"] == "test"
@@ -91,7 +89,7 @@ def test_further_seeds_see_the_same_data_and_are_summed_up(plan: FinetunePlan, s
     result = _carry_out(plan, straight).as_dict()
     other = RunFolder(path=straight).seed(plan.base.seed + 1)
     assert other.read_config() == replace(RunFolder(path=straight).read_config(), seed=plan.base.seed + 1)
-    accuracies = [result["accuracy"], other.read_result()["accuracy"]]
+    accuracies = [result["accuracy"], other.read_result().accuracy]
     assert result["accuracies"] == accuracies
     assert result["accuracy_mean"] == pytest.approx(statistics.mean(accuracies))
     assert result["accuracy_std"] == pytest.approx(statistics.stdev(accuracies))
@@ -119,6 +117,8 @@ def test_stopping_anywhere_and_going_on_gives_the_same_bits(
 
 def test_a_second_process_on_the_same_plan_is_refused(plan: FinetunePlan, tmp_path: Path) -> None:
     work = _work(plan, tmp_path / "run")
+    assert work.enter()
+    assert not work.enter()  # it is not new any more
     with work.folder.claim(SERIES_LOCK), pytest.raises(InputError, match="another process is working on"):
         work.carry_out(_silent, StopSignal())
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["finetune.json"]
@@ -141,7 +141,7 @@ def test_one_rate_needs_no_trial(plan: FinetunePlan, tmp_path: Path) -> None:
 def test_a_folder_with_another_plan_lists_every_difference(plan: FinetunePlan, straight: Path) -> None:
     other = replace(plan, rates=(0.5,), base=replace(plan.base, batch=12))
     with pytest.raises(InputError, match=r"batch is 12 here and 6 there; rates is \[0\.5\] here"):
-        enter(RunFolder(path=straight), other)
+        _work(other, straight).enter()
     assert read_plan(RunFolder(path=straight)) == plan
 
 
@@ -166,7 +166,7 @@ def test_a_class_of_one_image_cannot_be_in_the_dev_split(tmp_path: Path) -> None
     images = made_dataset(9).pictures.images  # type: ignore[attr-defined]
     targets = np.array([0, 0, 0, 0, 1, 1, 1, 1, 2])
     np.savez(tmp_path / "rare.npz", x_train=images, y_train=targets, x_test=images, y_test=targets, class_names=CLASSES)
-    with pytest.raises(InputError, match=r"of left the training split .* has one image only"):
+    with pytest.raises(InputError, match="has only one training image of left"):
         open_run_data(DataConfig(where=str(tmp_path / "rare.npz"), role="dev"), seed=0)
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.runs.test_conduct import _Heard
-from tests.train.making import made_config, made_dataset, made_run
+from tests.training.making import made_config, made_dataset, made_run
 from vitrail.runs import mistakes
 from vitrail.runs.conduct import conduct
 from vitrail.runs.data import RunData
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 
 
 def test_the_report_of_a_run_with_many_classes_has_its_accuracy(
@@ -21,7 +21,7 @@ def test_the_report_of_a_run_with_many_classes_has_its_accuracy(
     data = RunData(train=made_dataset(42), held=made_dataset(13, seed=1, split="test"))
     result = conduct(replace(run, data=data), _Heard(), StopSignal())
     page = run.folder.report.read_text()
-    assert f"test accuracy</dt><dd><b>{result['accuracy']:.2%}</b>" in page
+    assert f"test accuracy</dt><dd><b>{result.accuracy:.2%}</b>" in page
     assert "With 3 classes the matrix is too large to be seen." in page
     assert "All 3 classes, the worst first." in page
     assert "test <b>" in page  # beside the curves

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.making import made_config
+from tests.training.making import made_config
 from vitrail.base.errors import InputError
 from vitrail.runs.folder import SERIES_LOCK, RunFolder
 
@@ -37,9 +37,12 @@ def test_what_a_kill_leaves_in_a_run_is_removed_when_it_goes_on(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["letter.txt", "letter.part", ".hidden", "finetune.json.txt", "sweep"])
 def test_a_folder_with_something_else_is_refused_and_left_as_it_is(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("dear")
-    with pytest.raises(InputError, match="exists and is no run; give another --out"), RunFolder(path=tmp_path).claim():
+    with (
+        pytest.raises(InputError, match="exists and is not a run; give another `out`"),
+        RunFolder(path=tmp_path).claim(),
+    ):
         pass
-    with pytest.raises(InputError, match="exists and is no run"), RunFolder(path=tmp_path / name).claim():
+    with pytest.raises(InputError, match="exists and is not a run"), RunFolder(path=tmp_path / name).claim():
         pass
     assert _names(tmp_path) == {name}
     assert (tmp_path / name).read_text() == "dear"

@@ -9,14 +9,14 @@ import torch
 from sklearn.metrics import confusion_matrix
 
 from tests.report.pages import drawn, figure, pairs, part, read, settings, tables, words
-from tests.train.making import CLASSES, made_config, made_run
+from tests.training.making import CLASSES, made_config, made_run
 from vitrail.base.journal import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.data.dataset import Dataset
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import flatten
 from vitrail.runs.train import Run
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 
 
 class _Silent:
@@ -80,10 +80,10 @@ def test_the_matrix_and_the_accuracy_are_those_of_the_model_file(run: Run, page:
     np.testing.assert_array_equal(found, confusion_matrix(targets, answers, labels=[0, 1, 2]))
     told = words(next(page.iter("dd")))
     assert told.startswith(f"{100 * (targets == answers).mean():.2f}%")
-    result = json.loads(run.folder.result.read_text())
-    assert result["accuracy"] == pytest.approx((targets == answers).mean())
-    assert result["loss"] == pytest.approx(-np.log(chances[np.arange(len(targets)), targets]).mean(), abs=1e-5)
-    assert (result["split"], result["images"], result["weights"]) == ("val", len(targets), "averaged")
+    result = run.folder.read_result()
+    assert result.accuracy == pytest.approx((targets == answers).mean())
+    assert result.loss == pytest.approx(-np.log(chances[np.arange(len(targets)), targets]).mean(), abs=1e-5)
+    assert (result.split, result.images, result.weights) == ("val", len(targets), "averaged")
 
 
 def test_the_mistakes_are_those_that_the_model_is_surest_of(run: Run, page: Element, chances: np.ndarray) -> None:

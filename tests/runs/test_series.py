@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.making import StopAfter, made_config, made_run
+from tests.training.making import StopAfter, made_config, made_run
 from vitrail.base.ranks import Ranks
 from vitrail.runs.config import RunConfig
+from vitrail.runs.folder import RunFolder
 from vitrail.runs.series import Cell, Row, Series, Table, read_divergence
-from vitrail.train.classification import ClassificationConfig
-from vitrail.train.loop import StoppedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.classification import ClassificationConfig
+from vitrail.training.loop import StoppedError
+from vitrail.training.signals import StopSignal
 
 
 class _Listening:
@@ -69,7 +70,7 @@ def test_the_table_has_a_row_for_each_cell_with_the_figures_of_its_run(straight:
         ("rate 0.02", "0.02", {"rate": 0.02}),
     ]
     for row in (rows[0], rows[2]):
-        result = json.loads((straight / row["folder"] / "result.json").read_text())
+        result = RunFolder(path=straight / row["folder"]).read_result().as_dict()
         assert {name: row[name] for name in ("steps", "split", "images", "accuracy", "loss")} == {
             name: result[name] for name in ("steps", "split", "images", "accuracy", "loss")
         }

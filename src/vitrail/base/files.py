@@ -118,7 +118,7 @@ def _take(lock: Path) -> int:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise WriteError(
-                f"{lock.parent} may not be written to ({error.strerror or error}); give another --out."
+                f"{lock.parent} may not be written to ({error.strerror or error}); give another `out`."
             ) from None
         with ExitStack() as stack:
             stack.callback(os.close, handle)
@@ -138,7 +138,7 @@ def _lock(handle: int, folder: Path) -> None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(f"another process is working on {folder}; wait for it, or give another --out.") from None
+            raise InputError(f"another process is working on {folder}; wait for it, or give another `out`.") from None
 
 
 def _leave_to_parent() -> None:

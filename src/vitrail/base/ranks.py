@@ -64,6 +64,11 @@ class Ranks:
         self.agree(0)
 
 
+def is_first() -> bool:
+    """Tell whether this process is alone or the first rank, inside of `join` or not."""
+    return (dist.get_rank() if dist.is_initialized() else int(os.environ.get("RANK", "0"))) == 0
+
+
 def best_device() -> torch.device:
     """Return this process's own accelerator, or the CPU."""
     if torch.cuda.is_available():
@@ -83,6 +88,9 @@ def join(device: torch.device | None = None) -> Iterator[Ranks]:
     """Join the process group that torchrun describes, if it does, and leave it at the end."""
     device = device or best_device()
     check_device(device)
+    if dist.is_initialized():  # by the caller's own program
+        yield Ranks(rank=dist.get_rank(), world=dist.get_world_size(), device=device)
+        return
     if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
         yield Ranks(device=device)
         return

@@ -70,6 +70,8 @@ def _plain(value: Any) -> Any:
         return to_dict(value)
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
     return value
 
 
@@ -133,6 +135,9 @@ def _value(kind: Any, given: Any, path: str, problems: list[str]) -> Any:
                 _value(one, item, f"{path}[{at}]", problems)
                 for at, (one, item) in enumerate(zip(each, given, strict=True))
             )
+    elif origin in (dict, Mapping) and isinstance(given, Mapping):
+        each = get_args(kind)[1]
+        return {str(name): _value(each, item, f"{path}.{name}", problems) for name, item in given.items()}
     elif origin is Literal and given in get_args(kind):
         return given
     elif kind is float and isinstance(given, int | float) and not isinstance(given, bool):
@@ -152,6 +157,8 @@ def _described(kind: Any) -> str:
         kinds = get_args(kind)
         many = "a list of" if kinds[1:] == (Ellipsis,) else f"a list of {len(kinds)} values, each"
         return f"{many} {_described(kinds[0])}"
+    if get_origin(kind) in (dict, Mapping):
+        return f"a table whose values are {_described(get_args(kind)[1])}"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}.get(kind, str(kind))
 
 

@@ -13,7 +13,7 @@ class TensorBoard:
     """Event files in the run folder; `tensorboard --logdir RUN` shows them."""
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        require("tensorboard", extra="tensorboard", purpose="--track tensorboard")
+        require("tensorboard", extra="tensorboard", purpose="`track` tensorboard")
         from torch.utils.tensorboard import SummaryWriter
 
         self.writer = SummaryWriter(str(folder / "tensorboard"))
@@ -33,7 +33,7 @@ class WandB:
     """A run of Weights & Biases; WANDB_MODE=offline keeps it on this machine."""
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        wandb = require("wandb", extra="wandb", purpose="--track wandb")
+        wandb = require("wandb", extra="wandb", purpose="`track` wandb")
         self.run = wandb.init(project="vitrail", name=folder.name, dir=str(folder), config=settings)
 
     def log(self, step: int, values: dict[str, float]) -> None:
@@ -49,7 +49,7 @@ class MLflow:
     """A run of MLflow; MLFLOW_TRACKING_URI says where."""
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        self.mlflow = require("mlflow", extra="mlflow", purpose="--track mlflow")
+        self.mlflow = require("mlflow", extra="mlflow", purpose="`track` mlflow")
         self.mlflow.start_run(run_name=folder.name)
         self.mlflow.log_dict(settings, "config.json")
 

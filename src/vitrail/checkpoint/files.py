@@ -119,6 +119,13 @@ def has_zero_head(contents: Contents) -> bool:
     )
 
 
+def head_notes(model: Model) -> tuple[str, ...]:
+    """Say that the head of a model is all zeros, unless its notes do."""
+    head, notes = model.last_linear, model.info.notes
+    known = ZERO_HEAD in notes or any("reset to zero" in note for note in notes)
+    return () if head is None or known or bool(head.weight.any()) else (ZERO_HEAD,)
+
+
 def describe_model(
     model: Model,
     *,
@@ -129,7 +136,7 @@ def describe_model(
     """Gather what a file will say of a model in memory."""
     info = model.info
     attached = info.labels if labels is None else tuple(labels)
-    check_labels(attached, model.config)
+    check_labels(attached, model.config.num_classes)
     pixels = preprocessing or info.preprocessing
     _check_pixels(pixels, model.config)
     history = dict(info.provenance if provenance is None else provenance)

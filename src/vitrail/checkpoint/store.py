@@ -39,7 +39,7 @@ def is_store(metadata: Mapping[str, str]) -> bool:
 
 def write_store(contents: Contents, path: Path) -> str:
     """Write our file, whole or not at all, and return its digest."""
-    check_labels(contents.labels, contents.config)
+    check_labels(contents.labels, contents.config.num_classes)
     metadata = {"format": "pt", "vitrail.format": str(VERSION)}
     metadata |= {f"vitrail.{name}": _json(value, name) for name, value in describe(contents).items()}
     with atomic_write(path) as file:
@@ -105,7 +105,7 @@ def parse(texts: Mapping[str, str], container: Container, layout: str) -> Conten
         preprocessing=None if given is None else from_dict(Preprocessing, given, where=f"the preprocessing in {where}"),
         provenance=parts["provenance"] or {},
     )
-    check_labels(contents.labels, config)
+    check_labels(contents.labels, config.num_classes)
     return contents
 
 
@@ -118,15 +118,15 @@ def read_config(sizes: Any, numerics: Any, where: str) -> ModelConfig:
     return from_dict(ModelConfig.members[sizes["kind"]], settings, where=f"the settings in the header of {where}")
 
 
-def check_labels(labels: tuple[str, ...] | None, config: ModelConfig) -> None:
+def check_labels(labels: tuple[str, ...] | None, num_classes: int) -> None:
     """Refuse class names that are not one for each class."""
     if labels is None:
         return
     if not all(isinstance(label, str) for label in labels):
         raise ConfigError(f"labels are names, but {next(x for x in labels if not isinstance(x, str))!r} is no text.")
-    if len(labels) != config.num_classes:
+    if len(labels) != num_classes:
         raise ConfigError(
-            f"{len(labels)} labels were given for {config.num_classes} classes; give one name for each class, in the "
+            f"{len(labels)} labels were given for {num_classes} classes; give one name for each class, in the "
             "order of the outputs."
         )
 

@@ -8,35 +8,20 @@ Example: vitrail evaluate runs/photos-S-16/model.safetensors photos/ --html eval
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
-from vitrail.base.errors import ConfigError, InputError
-from vitrail.base.memory import keep_freed_memory
-from vitrail.base.ranks import Ranks
-from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.files import ZERO_HEAD, assemble, has_zero_head
-from vitrail.cli.computing import computing
+from vitrail.base.ranks import is_first
 from vitrail.cli.evaluate_tables import show_evaluation
-from vitrail.cli.model_file import FileFlags, open_file
-from vitrail.cli.output import output_path
+from vitrail.cli.model_file import FileFlags
+from vitrail.cli.names import in_flags
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
 from vitrail.cli.say import say
-from vitrail.data.dataset import Dataset
-from vitrail.data.labels import read_labels
-from vitrail.data.preprocessing import Preprocessing, preset
-from vitrail.evaluate.class_map import ClassMap, read_class_map
-from vitrail.evaluate.evaluation import Evaluation, EvaluationConfig, evaluate
-from vitrail.evaluate.predictions import write_predictions
-from vitrail.evaluate.real import RealLists, check_outputs, choose_with_real, read_real
-from vitrail.evaluate.subset import Choice, choose
-from vitrail.report.evaluation_page import write_evaluation
+from vitrail.evaluation.evaluation import Evaluation
 from vitrail.runs.config import Device
-from vitrail.runs.evaluation import evaluation_page, open_evaluation_data, told_images
+from vitrail.verbs.evaluate import evaluate
 
 MOST_LISTED = 10
-GUESSED = "the file does not say how images become input; they are resized to the model's size and go from -1 to 1."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,111 +70,47 @@ class Arguments(FileFlags):
     """Where to compute; auto takes a GPU if there is one."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Task:
-    """What is to be evaluated, decided before the long work."""
-
-    contents: Contents
-    dataset: Dataset
-    choice: Choice
-    preprocessing: Preprocessing
-    real: RealLists | None
-    notes: tuple[str, ...]
-
-
 def run(arguments: Arguments) -> None:
-    """Decide, evaluate, write what was asked for; then print, for a reader who may have left."""
-    csv, html = output_path(arguments.csv, ".csv"), output_path(arguments.html, ".html")
-    config = EvaluationConfig(
-        batch=arguments.batch,
-        workers=arguments.workers,
-        skip_broken=arguments.skip_broken,
-        resamples=arguments.bootstrap,
-        seed=arguments.seed,
-    )
-    with computing(arguments.threads, arguments.device) as ranks:
-        task = _task(arguments)
-        if ranks.first:
-            for note in task.notes:
-                say(note)
-        made = _evaluate(task, config, ranks)
-        if not ranks.first:
-            return
-        if csv is not None:
-            write_predictions(csv, made.dataset, made.answers, real=made.real)
-            say(f"every prediction is in {csv}.")
-        if html is not None:
-            page = evaluation_page(made, task.contents, task.preprocessing, file=arguments.model, notes=task.notes)
-            write_evaluation(page, html)
-            say(f"the page is {html}; open it in a browser.")
-        _report(arguments, task, made)
-
-
-def _task(arguments: Arguments) -> _Task:
-    """Read everything that is small, and refuse what does not fit together."""
-    real, class_map = _labels_beside(arguments)
-    contents = open_file(arguments.model, arguments, pickle=arguments.pickle)
-    outputs = contents.config.num_classes
-    if not outputs:
-        raise InputError(f"{arguments.model} has no head, so it answers nothing; fine-tune it first.")
-    labels = contents.labels if arguments.labels is None else read_labels(Path(arguments.labels), outputs)
-    dataset = open_evaluation_data(
+    """Evaluate, write what was asked for; then print, for a reader who may have left."""
+    size = arguments.image_size
+    score = evaluate(
+        arguments.model,
         arguments.data,
         split=arguments.split,
-        provenance=contents.provenance,
-        root=arguments.root,
-        skip_broken=arguments.skip_broken,
+        labels=arguments.labels,
+        class_map=arguments.class_map,
+        all_classes=arguments.all_classes,
+        real=arguments.real,
+        image_size=None if size is None else parse_size(size),
+        num_heads=arguments.num_heads,
+        batch=arguments.batch,
+        resamples=arguments.bootstrap,
         seed=arguments.seed,
-    )
-    if real is not None:
-        check_outputs(outputs)
-        choice = choose_with_real(dataset, labels, outputs)
-    else:
-        choice = choose(dataset, labels, outputs, class_map=class_map, all_classes=arguments.all_classes)
-    given = contents.preprocessing
-    pixels = given or preset("google", image_size=contents.config.image_size, channels=contents.config.channels)
-    notes = [*contents.notes, *([ZERO_HEAD] if has_zero_head(contents) else []), *([] if given else [GUESSED])]
-    return _Task(
-        contents=contents,
-        dataset=dataset,
-        choice=choice,
-        preprocessing=pixels,
-        real=real,
-        notes=(*notes, *dataset.notes, *choice.notes),
-    )
-
-
-def _labels_beside(arguments: Arguments) -> tuple[RealLists | None, ClassMap | None]:
-    """Read the labels of ReaL, or a map of classes."""
-    if arguments.real is not None and arguments.class_map is not None:
-        raise ConfigError("ReaL's labels are the model's own classes, so --real takes no --class-map; leave one out.")
-    real = None if arguments.real is None else read_real(Path(arguments.real))
-    return real, None if arguments.class_map is None else read_class_map(Path(arguments.class_map))
-
-
-def _evaluate(task: _Task, config: EvaluationConfig, ranks: Ranks) -> Evaluation:
-    keep_freed_memory()
-    model = assemble(task.contents, device=ranks.device).float()
-    return evaluate(
-        model,
-        task.dataset,
-        task.choice,
-        task.preprocessing,
-        config,
-        ranks=ranks,
-        real=task.real,
+        skip_broken=arguments.skip_broken,
+        root=arguments.root,
+        csv=arguments.csv,
+        html=arguments.html,
+        pickle=arguments.pickle,
+        workers=arguments.workers,
+        threads=arguments.threads,
+        device=arguments.device,
         progress=progress,
+        note=lambda sentence: say(sentence),
     )
+    if is_first():
+        _report(score, json=arguments.json)
 
 
-def _report(arguments: Arguments, task: _Task, made: Evaluation) -> None:
-    for name, reason in made.skipped[:MOST_LISTED]:
+def _report(score: Evaluation, *, json: bool) -> None:
+    if "csv" in score.files:
+        say(f"every prediction is in {score.files['csv']}.")
+    if "html" in score.files:
+        say(f"the page is {score.files['html']}; open it in a browser.")
+    for name, reason in score.skipped[:MOST_LISTED]:
         say(f"left out: {name}: {reason}")
-    if len(made.skipped) > MOST_LISTED:
-        say(f"left out: {len(made.skipped) - MOST_LISTED:,} more; --json lists all.")
-    if not arguments.json:
-        show_evaluation(made, title=f"{arguments.model} on {told_images(made.dataset)}")
-        return
-    about = {"model": arguments.model, "sha256": task.contents.digest, "data": arguments.data}
-    about |= {"split": made.dataset.split, "csv": arguments.csv, "html": arguments.html}
-    print_json(about | made.report() | {"notes": list(task.notes)})
+    if len(score.skipped) > MOST_LISTED:
+        say(f"left out: {len(score.skipped) - MOST_LISTED:,} more; --json lists all.")
+    if json:
+        print_json(score.to_dict() | {"notes": [in_flags(sentence) for sentence in score.notes]})
+    else:
+        show_evaluation(score)

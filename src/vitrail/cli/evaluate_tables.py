@@ -5,40 +5,21 @@ import math
 import numpy as np
 
 from vitrail.cli.report import print_table
-from vitrail.evaluate.evaluation import Evaluation
-from vitrail.evaluate.metrics import Metrics
-from vitrail.runs.evaluation import FIGURES, all_figures, written
+from vitrail.evaluation.evaluation import Evaluation
+from vitrail.evaluation.metrics import Metrics
 
 MOST_CLASSES = 20
 MOST_PAIRS = 10
 
 
-def show_evaluation(evaluation: Evaluation, *, title: str) -> None:
+def show_evaluation(evaluation: Evaluation) -> None:
     """Print the tables, the most important first."""
-    metrics, labels = evaluation.metrics, evaluation.choice.labels
-    rows = [
-        (FIGURES[name], written(name, figure.value), f"{written(name, figure.low)} to {written(name, figure.high)}")
-        for name, figure in all_figures(evaluation).items()
-    ]
-    print_table(title, ("", "value", "95% interval"), rows, notes=[_counted(evaluation)])
+    metrics, labels = evaluation.metrics, evaluation.labels
+    print_table(evaluation.title, ("", "value", "95% interval"), evaluation.rows(), notes=[evaluation.counted])
     if metrics is not None:
         print()
         _show_classes(metrics, labels)
         _show_pairs(metrics, labels)
-
-
-def _counted(evaluation: Evaluation) -> str:
-    """Say what was counted."""
-    choice, parts = evaluation.choice, []
-    if evaluation.metrics is not None:
-        over = f"{len(choice.labels):,}"
-        of = "" if len(choice.labels) == choice.num_outputs else f" of {choice.num_outputs:,}"
-        parts.append(f"{evaluation.metrics.images:,} images, scored over {over}{of} classes")
-    if evaluation.real is not None:
-        parts.append(f"{int(evaluation.real.counted.sum()):,} images with labels of ReaL")
-    if evaluation.skipped:
-        parts.append(f"{len(evaluation.skipped):,} could not be read")
-    return "; ".join(parts) + "."
 
 
 def _show_classes(metrics: Metrics, labels: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from importlib import import_module
 from vitrail import __version__
 from vitrail.base.errors import VitrailError, did_you_mean
 from vitrail.base.printable import printable
+from vitrail.cli.names import in_flags
 
 # Verb -> what it does, in a line. Its module is imported when it is called: `vitrail --help` never waits for torch.
 VERBS = {
@@ -61,9 +62,15 @@ def _dispatch(words: list[str]) -> int:
     if verb not in VERBS:
         raise VitrailError(f"there is no command {verb!r}; `vitrail --help` lists them.{did_you_mean(verb, VERBS)}")
     module = import_module(f"vitrail.cli.{verb}")
+    from vitrail.cli.translate import translate
     from vitrail.cli.usage import parse
 
-    code = module.run(parse(verb, module, rest))
+    arguments = parse(verb, module, rest)
+    try:
+        code = module.run(arguments)
+    except VitrailError as error:
+        error.args = (translate(str(error), module.Arguments),)
+        raise
     sys.stdout.flush()
     return code or 0
 
@@ -92,7 +99,7 @@ def _fail(sentence: str, code: int, debug: bool) -> int:
         import traceback
 
         traceback.print_exc()
-    print("vitrail: " + "\n".join(map(printable, sentence.split("\n"))), file=sys.stderr)
+    print("vitrail: " + "\n".join(map(printable, in_flags(sentence).split("\n"))), file=sys.stderr)
     return code
 
 

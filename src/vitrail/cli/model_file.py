@@ -1,13 +1,12 @@
 """Flags that every verb about a file of weights has, and how they are read."""
 
-import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.files import read
 from vitrail.cli.report import flag, parse_size
+from vitrail.verbs.names import model_name as model_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,21 +21,10 @@ class FileFlags:
 
 def hints(flags: FileFlags) -> dict[str, Any]:
     """Return the settings that were given."""
-    found: dict[str, Any] = {} if flags.num_heads is None else {"num_heads": flags.num_heads}
-    return found if flags.image_size is None else found | {"image_size": parse_size(flags.image_size)}
+    settings: dict[str, Any] = {} if flags.num_heads is None else {"num_heads": flags.num_heads}
+    return settings if flags.image_size is None else settings | {"image_size": parse_size(flags.image_size)}
 
 
 def open_file(path: str, flags: FileFlags, *, pickle: bool) -> Contents:
     """Read what a file says."""
     return read(path, pickle=pickle, **hints(flags))
-
-
-def parameters(contents: Contents) -> int:
-    """Count the weights that a file stores."""
-    return sum(math.prod(shape) for shape in contents.tensors.shapes.values())
-
-
-def model_name(path: str) -> str:
-    """Return what a person calls a model: the name of its run folder, or of its file."""
-    file = Path(path)
-    return file.resolve().parent.name if file.name == "model.safetensors" else file.stem

@@ -10,24 +10,20 @@ Example: vitrail predict model.safetensors photos/ --out predictions.csv
 """
 
 import gc
-import logging
 import sys
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from vitrail.base.errors import ConfigError, ImageError, InputError
+from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.printable import printable
 from vitrail.cli.flags import Positional, Switch, flag, parse_size
 from vitrail.cli.say import say
-from vitrail.predict.writers import Row, check_output
+from vitrail.prediction.writers import check_output
 
 if TYPE_CHECKING:
-    from vitrail.base.ranks import Ranks
-    from vitrail.predict.classifier import Classifier
-    from vitrail.predict.folder import Listing
-    from vitrail.predict.work import Outcome
+    from vitrail.prediction.work import Outcome
+    from vitrail.verbs.predict import ClassifierSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,56 +71,34 @@ def run(arguments: Arguments) -> int:
         check_output(out)
     gc.disable()  # what imports make is there to stay; to look for garbage in it takes a tenth of the time
 
-    from vitrail.base.memory import keep_freed_memory
-    from vitrail.cli.computing import computing
-    from vitrail.predict.classifier import Classifier
+    from vitrail.verbs.network import FileSettings
+    from vitrail.verbs.predict import ClassifierSettings
 
     gc.freeze()
     gc.enable()
-    keep_freed_memory()
-    with computing(arguments.threads, arguments.device) as ranks:
-        if not ranks.first:
-            logging.getLogger("vitrail").setLevel(logging.ERROR)  # the first rank says it for all
-        if ranks.world > 1 and out is None:
-            raise ConfigError("several ranks answer into one file; name it with --out.")
-        classifier = Classifier.load(
-            arguments.model,
-            device=ranks.device,
-            image_size=size,
-            labels=arguments.labels,
-            pickle=arguments.pickle,
-            batch=arguments.batch,
-            workers=arguments.workers,
-            compiled=arguments.compile,
-        )
-        if out is None:
-            return _to_screen(arguments, classifier)
-        return _to_file(arguments, classifier, out, ranks)
+    settings = ClassifierSettings(
+        labels=arguments.labels,
+        batch=arguments.batch,
+        workers=arguments.workers,
+        compiled=arguments.compile,
+        threads=arguments.threads,
+        file=FileSettings(image_size=size, pickle=arguments.pickle, device=arguments.device),
+    )
+    return _to_screen(arguments, settings) if out is None else _to_file(arguments, settings, out)
 
 
-def _list(words: tuple[str, ...]) -> "Listing":
-    from vitrail.predict.folder import list_images
-
-    listing = list_images(words, sys.stdin.buffer.read)
-    for note in listing.notes:
-        say(note)
-    return listing
-
-
-def _to_screen(arguments: Arguments, classifier: "Classifier") -> int:
+def _to_screen(arguments: Arguments, settings: "ClassifierSettings") -> int:
     """Answer to stdout: a table with bars for one image, a line for each of several, or JSON."""
     from vitrail.cli.predictions import Screen
+    from vitrail.verbs.predict import answering
 
-    listing = _list(arguments.images)
-    screen = Screen([listing.name(row) for row in range(min(len(listing), 1000))], json=arguments.json)
-    failed = 0
-    answers = classifier.answers(
-        lambda row: classifier.prepare(listing.read(row)), range(len(listing)), top=arguments.top
-    )
-    with closing(answers):
-        for number, answer in answers:
-            row = Row.of(listing.name(number), answer, classifier.labels)
-            if isinstance(answer, ImageError):
+    with answering(
+        arguments.model, arguments.images, settings, top=arguments.top, note=say, stdin=sys.stdin.buffer.read
+    ) as (listing, rows):
+        screen = Screen([listing.name(row) for row in range(min(len(listing), 1000))], json=arguments.json)
+        failed = 0
+        for row in rows:
+            if row.error is not None:
                 failed += 1
                 say(f"{row.path}: {row.error}")
             screen.show(row)
@@ -134,17 +108,25 @@ def _to_screen(arguments: Arguments, classifier: "Classifier") -> int:
     return int(failed == len(listing))
 
 
-def _to_file(arguments: Arguments, classifier: "Classifier", out: Path, ranks: "Ranks") -> int:
+def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: Path) -> int:
     """Answer into a file, and say what came out."""
-    from vitrail.base.progress import silent
+    from vitrail.base.ranks import is_first
     from vitrail.cli.progress import progress
-    from vitrail.predict.work import Work
+    from vitrail.verbs.predict import write_predictions
 
-    work = Work(classifier=classifier, out=out, top=arguments.top, ranks=ranks)
     try:
-        outcome = work.run(lambda: _list(arguments.images), progress if ranks.first else silent)
+        outcome = write_predictions(
+            arguments.model,
+            arguments.images,
+            out,
+            settings,
+            top=arguments.top,
+            progress=progress,
+            note=say,
+            stdin=sys.stdin.buffer.read,
+        )
     except KeyboardInterrupt:
-        if ranks.first:
+        if is_first():
             say("stopped by Ctrl-C; what was answered is kept, and the same command goes on.")
         return 130
     if outcome is None:

@@ -4,11 +4,12 @@ import sys
 from contextlib import suppress
 
 from vitrail.base.printable import printable
+from vitrail.cli.names import in_flags
 
 
 def say(sentence: str) -> None:
-    """Tell a person something, at once."""
-    line(f"vitrail: {printable(sentence)}")
+    """Tell the user something, at once; settings become flags."""
+    line(f"vitrail: {printable(in_flags(sentence))}")
 
 
 def line(text: str) -> None:

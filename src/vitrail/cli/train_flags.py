@@ -1,17 +1,17 @@
-"""The flags of a training run, and the settings that they stand for."""
+"""The flags of a training run, and the request that they make."""
 
 import json
-from dataclasses import dataclass
-from math import inf, isfinite
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, TypeVar
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.settings import from_dict
 from vitrail.base.trackers import TrackerName
-from vitrail.cli.report import Switch, flag
-from vitrail.runs.config import DataConfig, Device, with_settings
-from vitrail.train.optimizers import OptimizerName
+from vitrail.cli.report import Switch, flag, parse_size
+from vitrail.runs.config import Device
+from vitrail.training.optimizers import OptimizerName
+from vitrail.verbs.request import RunRequest
 
+Asked = TypeVar("Asked", bound=RunRequest)
 RULE = "the recipe's, or chosen from the data"
 Number = Annotated[float | None, flag("FLOAT", RULE)]
 Count = Annotated[int | None, flag("INT", RULE)]
@@ -105,101 +105,33 @@ class RunFlags:
     """Any setting of config.json by its path, such as augmentation.flip=0 or optimizer.beta2=0.95."""
 
 
-# Flag -> the setting that it stands for.
-PATHS = {
-    "batch": "batch",
-    "seed": "seed",
-    "skip_broken": "data.skip_broken",
-    "root": "data.root",
-    "optimizer": "optimizer.name",
-    "learning_rate": "schedule.peak",
-    "schedule": "schedule.shape",
-    "warmup": "schedule.warmup_steps",
-    "weight_decay": "optimizer.weight_decay",
-    "label_smoothing": "objective.label_smoothing",
-    "mixup": "augmentation.mixup",
-    "cutmix": "augmentation.cutmix",
-    "averaging": "averaging",
-    "drop_patches": "objective.drop_patches",
-    "layer_decay": "optimizer.layer_decay",
-    "patience": "patience",
-    "precision": "precision",
-    "evaluate_every": "evaluate_every",
-    "checkpoint_every": "execution.checkpoint_every",
-}
-# The same for how the work is done, which a stored run may change.
-EXECUTION = {
-    name: f"execution.{name}"
-    for name in ("device", "threads", "workers", "recompute", "shard", "keep_checkpoints", "track")
-} | {"compile": "execution.compiled"}
-SHAPING = ("recipe", "image_size", "epochs", "minutes", "fraction", "val_fraction")
-"""Flags that shape a run once and for all: they cannot change a stored one."""
+def request_of(kind: type[Asked], flags: RunFlags) -> Asked:
+    """Return what the flags ask for; they have the names of the keywords, and some are written otherwise."""
+    names = [field.name for field in fields(kind) if field.name != "settings"]
+    asked = {name: getattr(flags, name) for name in names}
+    asked["image_size"] = None if flags.image_size is None else parse_size(flags.image_size)
+    asked["micro_batch"] = _micro_batch(flags.micro_batch)
+    return kind(**asked, settings=_settings(flags.set))
 
 
-def settings_of(flags: RunFlags) -> dict[str, Any]:
-    """Return the settings that were given by hand, by path."""
-    given = {path: getattr(flags, name) for name, path in PATHS.items() if getattr(flags, name) is not None}
-    if given.get("averaging") == 0:
-        given["averaging"] = None
-    if flags.freeze:
-        given["optimizer.frozen"] = list(flags.freeze)
-    if flags.class_weights:
-        given["objective.class_weights"] = True
-    if flags.dropout is not None:
-        given["model.dropout"] = flags.dropout
-    if flags.balanced:
-        given["data.balanced"] = True
-    for assignment in flags.set:
+def _micro_batch(text: str | None) -> int | Literal["auto"] | None:
+    if text is None:
+        return None
+    if text == "auto":
+        return "auto"
+    if not (text.isdigit() and int(text)):
+        raise ConfigError(f"--micro-batch is given {text!r}, but takes a number of images, or auto.")
+    return int(text)
+
+
+def _settings(assignments: tuple[str, ...]) -> dict[str, Any]:
+    settings = {}
+    for assignment in assignments:
         path, equals, value = assignment.partition("=")
         if not equals:
             raise ConfigError(f"--set is given {assignment!r}, but takes PATH=VALUE such as augmentation.flip=0.")
-        given[path] = _value(value)
-    return given
-
-
-def execution_of(flags: RunFlags) -> dict[str, Any]:
-    """Return what was said of how the work is to be done, by path; a micro-batch that is to be found is not said."""
-    micro = flags.micro_batch
-    if micro not in (None, "auto") and not (micro.isdigit() and int(micro)):
-        raise ConfigError(f"--micro-batch is given {micro!r}, but takes a number of images, or auto.")
-    given = {path: getattr(flags, name) for name, path in EXECUTION.items()}
-    given["execution.micro_batch"] = int(micro) if micro not in (None, "auto") else None
-    return {path: value for path, value in given.items() if _is_said(value)}
-
-
-def data_of(flags: RunFlags, where: str) -> DataConfig:
-    """Return which data a new run takes, and check that it has one length."""
-    if sum(given is not None for given in (flags.steps, flags.epochs, flags.minutes)) > 1:
-        raise ConfigError("a run has one length: give --steps, --epochs or --minutes.")
-    for name, most in (("epochs", inf), ("minutes", inf), ("fraction", 1.0)):
-        given = getattr(flags, name)
-        if given is not None and not (0 < given <= most and isfinite(given)):
-            raise ConfigError(f"--{name} is {given}, but must be above 0{' and at most 1' if most == 1 else ''}.")
-    said = {name: getattr(flags, name) for name in ("val_fraction", "fraction") if getattr(flags, name) is not None}
-    told = {path: value for path, value in settings_of(flags).items() if path.startswith("data.")}
-    settings = with_settings({"data": {"where": where} | said}, told)["data"]
-    return from_dict(DataConfig, settings, where="the settings of the data")
-
-
-def check_unshaped(flags: RunFlags, more: tuple[str, ...], way: str) -> None:
-    """Refuse flags that a stored run has no use for any more."""
-    given = [name for name in (*SHAPING, *more) if _is_said(getattr(flags, name))]
-    given += ["micro_batch auto"] if flags.micro_batch == "auto" else []
-    if given:
-        raise ConfigError(
-            f"{', '.join(_typed(name) for name in given)} cannot change a stored run; leave "
-            f"{'it' if len(given) == 1 else 'them'} out, or start a new run without --{way}."
-        )
-
-
-def _is_said(value: Any) -> bool:
-    """Tell a flag that was given from one that was not; 0 is something to say."""
-    return value is not None and value is not False and value != ()
-
-
-def _typed(name: str) -> str:
-    """Return a flag as people type it."""
-    return {"data": "DATA", "source": "--from"}.get(name, f"--{name.replace('_', '-')}")
+        settings[path] = _value(value)
+    return settings
 
 
 def _value(text: str) -> Any:

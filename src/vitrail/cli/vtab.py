@@ -8,27 +8,22 @@ and keeps what is finished. Under torchrun, ranks share each batch.
 Example: vitrail vtab b16.safetensors vtab-1k/ --tasks dtd svhn
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Annotated
 
-from vitrail.base.printable import printable
 from vitrail.base.ranks import Ranks
-from vitrail.cli.model_file import model_name
+from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json, print_table
 from vitrail.cli.stoppable import carry_out
-from vitrail.cli.watch import Watcher
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
-from vitrail.recipes.vtab import TASKS, Means, find_tasks, summarise, task_data, task_run
-from vitrail.runs.conduct import conduct
 from vitrail.runs.config import Device
-from vitrail.runs.start import open_source
-from vitrail.runs.train import Run
-from vitrail.train.signals import StopSignal
-
-Finished = dict[str, tuple[Run, dict[str, Any]]]
-"""Each task's run, and its figures."""
+from vitrail.runs.series import Row
+from vitrail.studies.vtab import VtabResult
+from vitrail.studies.vtab_tasks import TASKS
+from vitrail.training.signals import StopSignal
+from vitrail.verbs.vtab import VtabRequest, settle_vtab
+from vitrail.verbs.watch import watched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,89 +68,47 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Run what is there, and print the table."""
+    size = None if arguments.image_size is None else parse_size(arguments.image_size)
+    asked = {field.name: getattr(arguments, field.name) for field in fields(VtabRequest)} | {"image_size": size}
+    request = VtabRequest(**asked)
 
-    def work(ranks: Ranks, stop: StopSignal) -> Finished:
-        runs = _prepared(arguments, ranks)
-        return {
-            task: (ready, _conducted(f"{task}, {number} of {len(runs)}", ready, stop))
-            for number, (task, ready) in enumerate(runs.items(), start=1)
-        }
+    def work(ranks: Ranks, stop: StopSignal) -> VtabResult:
+        return settle_vtab(request, ranks).carry_out(partial(watched, quiet=not ranks.first, words=in_flags), stop)
 
-    def show(finished: Finished) -> None:
-        runs = {task: ready for task, (ready, _) in finished.items()}
-        results = {task: result for task, (_, result) in finished.items()}
-        missing = [task for task in TASKS if task not in find_tasks(Path(arguments.root))]
-        means = summarise({task: result["accuracy"] for task, result in results.items()})
+    def show(result: VtabResult) -> None:
         if arguments.json:
-            print_json(_told(arguments, runs, results, missing, means))
+            print_json(result.as_dict())
         else:
-            _print(f"VTAB-1k with {arguments.model}", results, missing, means)
+            _print(result)
 
     return carry_out(work, show, threads=arguments.threads, device=arguments.device)
 
 
-def _prepared(arguments: Arguments, ranks: Ranks) -> dict[str, Run]:
-    """Open every task before the first one starts, so that what is wrong with the last is said now."""
-    folders = find_tasks(Path(arguments.root), arguments.tasks)
-    source = open_source(arguments.model, pickle=arguments.pickle, num_heads=arguments.num_heads)
-    out = Path(arguments.out or Path("runs") / f"vtab-{model_name(arguments.model)}")
-    given = {"batch": arguments.batch, "schedule.peak": arguments.learning_rate, "seed": arguments.seed or None}
-    changes = {path: value for path, value in given.items() if value is not None} | {
-        "execution.device": arguments.device,
-        "execution.workers": arguments.workers,
-        "execution.micro_batch": arguments.micro_batch,
-    }
-    return {
-        task: task_run(
-            source,
-            task_data(folder, skip_broken=arguments.skip_broken),
-            out / task,
-            ranks,
-            image_size=None if arguments.image_size is None else parse_size(arguments.image_size),
-            steps=arguments.steps,
-            skip_broken=arguments.skip_broken,
-            changes=changes,
-        )
-        for task, folder in folders.items()
-    }
-
-
-def _conducted(words: str, ready: Run, stop: StopSignal) -> dict[str, Any]:
-    """Bring one task to its end, or say again what a finished one said."""
-    data, held = ready.data, ready.data.held
-    with Watcher(ready.config, quiet=not ready.ranks.first) as watcher:
-        tested = 0 if held is None else len(held)
-        watcher.note(f"{words}: {len(data.train)} images of {data.classes} classes, {tested} to be measured on.")
-        for note in data.notes:
-            watcher.note(printable(note))
-        result = conduct(ready, watcher, stop)
-        watcher.note(f"{words}: {result['accuracy']:.2%}.")
-    return result
-
-
-def _print(title: str, results: Mapping[str, Any], missing: list[str], means: Means) -> None:
+def _print(result: VtabResult) -> None:
+    means, of_task = result.means, {row.cell: row for row in result.table.rows}
     rows: list[tuple[str, ...]] = []
     for group, tasks in VTAB_GROUPS.items():
-        there = [task for task in tasks if task in results]
-        if not there:
-            continue
-        rows += [
-            (
-                task,
-                f"{results[task]['images']:,}",
-                f"{100 * results[task]['accuracy']:.1f}",
-                *(f"{column[task]:.1f}" for column in TABLE_9.values()),
-            )
-            for task in there
-        ]
-        rows.append((_mean_of(group, len(there), len(tasks)), "", f"{100 * means.groups[group]:.1f}", *_paper(there)))
-    rows.append((_mean_of("all", means.tasks, len(TASKS)), "", f"{100 * means.overall:.1f}", *_paper(list(results))))
-    notes = []
+        there = [task for task in tasks if task in of_task]
+        rows += [_task(of_task[task]) for task in there]
+        if group in means.groups:
+            scored = [task for task in there if of_task[task].accuracy is not None]
+            mean = f"{100 * means.groups[group]:.1f}"
+            rows.append((_mean_of(group, len(scored), len(tasks)), "", mean, *_paper(scored)))
+    scored = [row.cell for row in result.table.finished]
+    if means.overall is not None:
+        overall = f"{100 * means.overall:.1f}"
+        rows.append((_mean_of("all", means.tasks, len(TASKS)), "", overall, *_paper(scored)))
+    notes = [f"{row.cell} diverged at step {row.steps} and is in no mean." for row in result.table.diverged]
     if not means.complete:
         score = f"is not the paper's score, which is over all {len(TASKS)}"
         notes.append(f"The mean over {means.tasks} tasks {score}; its columns are averaged over the same tasks here.")
-    notes += [f"Not there: {', '.join(missing)}."] if missing else []
-    print_table(title, ("task", "images", "accuracy", *TABLE_9), rows, notes=notes)
+    notes += [f"Not there: {', '.join(result.missing)}."] if result.missing else []
+    print_table(f"VTAB-1k with {result.model}", ("task", "images", "accuracy", *TABLE_9), rows, notes=notes)
+
+
+def _task(row: Row) -> tuple[str, ...]:
+    accuracy = "diverged" if row.accuracy is None else f"{100 * row.accuracy:.1f}"
+    return (row.cell, f"{row.images or 0:,}", accuracy, *(f"{column[row.cell]:.1f}" for column in TABLE_9.values()))
 
 
 def _mean_of(name: str, there: int, tasks: int) -> str:
@@ -165,29 +118,3 @@ def _mean_of(name: str, there: int, tasks: int) -> str:
 def _paper(tasks: list[str]) -> list[str]:
     """Average the paper's columns over some tasks."""
     return [f"{sum(column[task] for task in tasks) / len(tasks):.1f}" for column in TABLE_9.values()]
-
-
-def _told(
-    arguments: Arguments, runs: Mapping[str, Run], results: Mapping[str, Any], missing: list[str], means: Means
-) -> dict[str, Any]:
-    group_of = {task: group for group, tasks in VTAB_GROUPS.items() for task in tasks}
-    return {
-        "model": arguments.model,
-        "root": arguments.root,
-        "tasks": [
-            {
-                "task": task,
-                "group": group_of[task],
-                "accuracy": result["accuracy"],
-                "images": result["images"],
-                "run": str(runs[task].folder.path),
-                "paper": {name: column[task] for name, column in TABLE_9.items()},
-            }
-            for task, result in results.items()
-        ],
-        "missing": missing,
-        "groups": dict(means.groups),
-        "mean": means.overall,
-        "mean_over": means.tasks,
-        "complete": means.complete,
-    }

@@ -59,7 +59,7 @@ class Budget:
         share = 100 * len(skipped) / max(total, 1)
         raise InputError(
             f"{where}: {len(skipped)} of {total} images are broken or missing, and {self.allowed(total)} may be: "
-            f"{shown}{more}. Mend them, or allow it with --skip-broken {_rounded_up(share)}."
+            f"{shown}{more}. Fix them, or set `skip_broken` to {_rounded_up(share)}."
         )
 
 

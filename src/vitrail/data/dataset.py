@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Int
 
 from vitrail.base.errors import ImageError, InputError
+from vitrail.base.notebook import bar, table
 from vitrail.base.shapes import Pixels
 from vitrail.data.pixels.decode import decode, from_array
 from vitrail.data.pixels.upper import RowsNeeded, decode_upper
@@ -19,6 +20,8 @@ from vitrail.data.pixels.upper import RowsNeeded, decode_upper
 Rows = Int[np.ndarray, "image"]
 
 UNLABELLED = -1
+MOST_SHOWN = 20
+"""Classes that a notebook lists."""
 
 
 @runtime_checkable
@@ -35,7 +38,7 @@ class Pictures(Protocol):
         """Return an encoded file, or an array of height x width (x channel) of uint8."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Dataset:
     """A sized collection of images, each with a class or without one."""
 
@@ -106,3 +109,24 @@ class Dataset:
     def counts(self) -> Rows:
         """Count the images of each class."""
         return np.bincount(self.targets[self.targets >= 0], minlength=len(self.labels))
+
+    def __repr__(self) -> str:
+        """Write what it is in a line."""
+        split = f" ({self.split})" if self.split else ""
+        return f"<Dataset {self.where}{split}: {len(self):,} images, {len(self.labels):,} classes>"
+
+    def _repr_html_(self) -> str:
+        """List the classes with their images, for a notebook."""
+        counts = self.counts.tolist()
+        most = max(counts, default=0) or 1
+        rows = [(label, f"{count:,}", bar(count / most)) for label, count in zip(self.labels, counts, strict=True)]
+        hidden = [f"{len(rows) - MOST_SHOWN:,} more classes."] if len(rows) > MOST_SHOWN else []
+        title = f"{self.where}, {self.split} split" if self.split else self.where
+        unlabelled = len(self) - sum(counts)
+        lacking = [f"{unlabelled:,} images have no class."] if unlabelled else []
+        return table(
+            f"{title}: {len(self):,} images",
+            ("class", "images", ""),
+            rows[:MOST_SHOWN],
+            notes=(*hidden, *lacking, *self.notes),
+        )

@@ -18,11 +18,12 @@ from torch.utils.data import DataLoader
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.memory import keep_freed_memory
 from vitrail.data.augment.settings import Augmentation
-from vitrail.data.batch import Batch, EvaluationSteps, TrainingSteps, View
+from vitrail.data.batch import Batch, View
 from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import batch_positions, evaluation_shard, training_order
+from vitrail.data.steps import EvaluationSteps, TrainingSteps
 
 __all__ = ["Batch", "View", "evaluation_batches", "training_batches"]
 

@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.base.shapes import Images
+from vitrail.data.pictures import Picture
 
 Geometry = Literal["square", "crop"]
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
@@ -54,6 +56,16 @@ class Preprocessing:
             )
         if not all(math.isfinite(value) for value in self.mean + self.std) or min(self.std) <= 0:
             raise ConfigError(f"mean {self.mean} must be finite and std {self.std} above 0 in every channel.")
+
+    def __call__(self, images: Picture | list[Any] | tuple[Any, ...]) -> Images:
+        """Return the input of a model for one image, as a batch of one, or for a list of images.
+
+        An image is a path, the bytes of a file, a Pillow image, or an array or tensor of uint8 with the channels last
+        or first. The first one that cannot be read raises an `ImageError` with its name.
+        """
+        from vitrail.data.transforms import prepare  # which reads these settings
+
+        return prepare(images if isinstance(images, list | tuple) else [images], self)
 
     @property
     def channels(self) -> int:

@@ -1,9 +1,12 @@
 """From an image of any size to a model's input, as the settings that travel with the weights say."""
 
+from collections.abc import Sequence
+
 import torch
 
-from vitrail.base.errors import ImageError
+from vitrail.base.errors import ImageError, InputError
 from vitrail.base.shapes import Images, NewPixels, PixelBatch, Pixels
+from vitrail.data.pictures import Picture, name_of, pixels_of
 from vitrail.data.pixels.resize import resize, resize_window, side_by_side
 from vitrail.data.preprocessing import Preprocessing
 
@@ -11,6 +14,19 @@ from vitrail.data.preprocessing import Preprocessing
 _WASTE = 16
 # So many values are normalised at a time, while they are in the cache; one pass after the other takes twice as long.
 _CACHED = 2**18
+
+
+def prepare(images: Sequence[Picture], preprocessing: Preprocessing) -> Images:
+    """Read images however they are given, and return a model's input."""
+    if not images:
+        raise InputError("no images are given; give one, or a list of at least one.")
+    pixels = []
+    for place, image in enumerate(images):
+        try:
+            pixels.append(preprocess(pixels_of(image, preprocessing.channels), preprocessing))
+        except ImageError as error:
+            raise ImageError(f"{name_of(image, place)}: {error}") from None
+    return normalise(torch.stack(pixels), preprocessing)
 
 
 def preprocess(pixels: Pixels, preprocessing: Preprocessing) -> NewPixels:

@@ -31,11 +31,6 @@ class FinetuningRecipe:
     averaging: float | None = None
 
     @property
-    def command(self) -> str:
-        """What to type."""
-        return f"vitrail finetune DATA --from MODEL --recipe {self.name}"
-
-    @property
     def exaflops(self) -> float:
         """The arithmetic of one training of a B/16, without the sweep."""
         need = cost(configure(COSTED, image_size=self.side, num_classes=self.row.num_classes))

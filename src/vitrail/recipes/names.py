@@ -30,15 +30,15 @@ def find_recipe(name: str | None, image_size: Size | None = None) -> Recipe:
         return choose
     base = str(name).removesuffix(SMOKE)
     if base in FINETUNING:
-        raise ConfigError(f"{name} is a recipe for fine-tuning; run it with: {FINETUNING[base].command}")
+        raise ConfigError(f"{name} is a recipe for fine-tuning, not for training; give it to finetune as `recipe`.")
     if base not in PRETRAINING:
         known = recipe_names()
         raise ConfigError(f"there is no recipe {name!r}; `vitrail recipes` lists them.{did_you_mean(base, known)}")
     wanted = SMOKE_SIZE if str(name).endswith(SMOKE) else (224, 224)
     if image_size not in (None, wanted):
         raise ConfigError(
-            f"the recipe {name} is for images of {size_text(wanted)}, but --image-size is {size_text(image_size)}; "
-            "leave it out, or change the size of a recipe of your own with --config."
+            f"the recipe {name} is for images of {size_text(wanted)}, but `image_size` is {size_text(image_size)}; "
+            "leave it out, or change the settings of a stored run with `config`."
         )
     return smoke(PRETRAINING[base]) if str(name).endswith(SMOKE) else PRETRAINING[base]
 
@@ -49,7 +49,7 @@ def find_adaptation(name: str | None) -> Callable[[Facts], Adaptation]:
         return choose_adaptation
     base = name.removesuffix(SMOKE)
     if base in PRETRAINING or base == SMALL_DATA:
-        raise ConfigError(f"{name} is a recipe for training; run it with: vitrail train DATA --recipe {name}")
+        raise ConfigError(f"{name} is a recipe for training, not for fine-tuning; give it to train as `recipe`.")
     if base not in FINETUNING:
         known = ", ".join(FINETUNING)
         raise ConfigError(f"there is no recipe {name!r}; choose one of {known}.{did_you_mean(base, FINETUNING)}")

@@ -14,9 +14,9 @@ from vitrail.model.cost import cost
 from vitrail.recipes.paper import DATASETS, EXAFLOPS, PRETRAINING_BATCH, SCRATCH_RESULTS, TABLE_3, Pretraining
 from vitrail.runs.draft import Draft, Facts
 from vitrail.runs.plan import FLOPS_PER_MAC
-from vitrail.train.classification import ClassificationConfig
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.schedules import Schedule
+from vitrail.training.classification import ClassificationConfig
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.schedules import Schedule
 
 WARMUP_STEPS = 10_000
 LINEAR_END = 1e-5
@@ -32,11 +32,6 @@ class PretrainingRecipe:
     model: str
     epochs: int
     row: Pretraining
-
-    @property
-    def command(self) -> str:
-        """What to type; ranks as there are devices."""
-        return f"torchrun --nproc-per-node 8 -m vitrail train DATA --recipe {self.name}"
 
     @property
     def exaflops(self) -> float:

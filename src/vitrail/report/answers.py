@@ -1,12 +1,14 @@
 """How a model answered: confusions, classes, and the mistakes it was surest of."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from vitrail.base.scores import Confusion, most_confused
-from vitrail.report.markup import Html, bar, folded, name, number, percent, section, table, tag, text
+from vitrail.base.scores import Confusion, interval, most_confused
+from vitrail.report.markup import Html, bar, folded, name, number, percent, table, tag, text
 from vitrail.report.plots import HIT, MISS, data_uri, heat_map, strengths, thumbnail
+from vitrail.report.section import Figure, Section, section, sentence
 from vitrail.report.story import EvaluationStory, Mistake
 
 WITH_NUMBERS = 20
@@ -21,12 +23,28 @@ MOST_MISTAKES = 24
 """The images of the gallery."""
 
 
-def confusions(story: EvaluationStory) -> Html:
+def answer_sections(story: EvaluationStory, wrong: Sequence[Mistake]) -> list[Section]:
+    """Show confusions, classes and mistakes, with the accuracy and its interval at the top of the page."""
+    if not story.scores.total:
+        return [sentence("Evaluation", f"None of the images of {story.split} could be read.")]
+    return [replace(confusions(story), figures=tuple(_figures(story))), classes(story), mistakes(wrong)]
+
+
+def _figures(story: EvaluationStory) -> Iterator[Figure]:
+    scores = story.scores
+    low, high = interval(scores.correct, scores.total)
+    spread = f"95% interval {percent(low)} to {percent(high)}; {number(scores.total)} images"
+    yield Figure(label=f"{story.split} accuracy", value=percent(scores.accuracy, 2), note=spread)
+    if story.top5 is not None and len(story.labels) > 5:
+        yield Figure(label=f"{story.split} top-5 accuracy", value=percent(story.top5, 2))
+
+
+def confusions(story: EvaluationStory) -> Section:
     """Show the matrix, as large as its classes allow, and the pairs that are mistaken most."""
     classes = len(story.labels)
     if story.confusion is None:
         note = f"With {classes:,} classes the matrix is too large to be seen."
-        return section("Confusions", tag("p", text(note), class_="muted"))
+        return sentence("Confusions", note)
     if classes <= WITH_NUMBERS:
         matrix = _matrix(story.labels, story.confusion)
         note = "Rows are true classes, columns are answers; colour is the share of the row."
@@ -42,7 +60,7 @@ def confusions(story: EvaluationStory) -> Html:
     return section("Confusions", tag("div", left, right, class_="two"))
 
 
-def classes(story: EvaluationStory) -> Html:
+def classes(story: EvaluationStory) -> Section:
     """List the classes, the worst first, and all of them where that is readable."""
     scores = story.scores
     order = np.argsort(np.nan_to_num(scores.f1, nan=2.0), kind="stable")  # never seen, never answered: last
@@ -61,11 +79,11 @@ def classes(story: EvaluationStory) -> Html:
     return section("Classes", tag("p", text(lead + summary), class_="muted"), *shown)
 
 
-def mistakes(given: Sequence[Mistake]) -> Html:
+def mistakes(given: Sequence[Mistake]) -> Section:
     """Show the wrong answers that the model was surest of."""
     order = sorted(given, key=lambda mistake: (-mistake.confidence, mistake.name))[:MOST_MISTAKES]
     if not order:
-        return section("Most confident mistakes", tag("p", text("There are none to show."), class_="muted"))
+        return sentence("Most confident mistakes", "There are none to show.")
     note = tag("p", text("The answer with its probability, then the true class."), class_="muted")
     return section("Most confident mistakes", note, tag("div", *map(_mistake, order), class_="gallery"))
 

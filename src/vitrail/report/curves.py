@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrail.report.markup import Html, number, section, tag, text
+from vitrail.report.markup import Html, number, tag, text
 from vitrail.report.plots import Line, compact, line_chart
+from vitrail.report.section import Section, section, sentence
 from vitrail.report.series import Points, Series, series
 
 Rows = Sequence[Mapping[str, object]]
@@ -33,7 +34,7 @@ class Curve:
     """Whether its largest value is told in place of its last."""
 
 
-def curves(rows: Rows, split: str | None) -> Html:
+def curves(rows: Rows, split: str | None) -> Section:
     """Show loss, accuracy, learning rate and gradient norm, each where there are rows of it; `split` was held out."""
     held = "validation" if split == "val" else split or "held out"
     loss = (
@@ -55,7 +56,7 @@ def curves(rows: Rows, split: str | None) -> Html:
     ]
     shown = [chart for chart in charts if chart]
     if not shown:
-        return section("Curves", tag("p", text("Nothing has been measured yet."), class_="muted"))
+        return sentence("Curves", "Nothing has been measured yet.")
     length = number(int(_largest(rows, "step")))
     note = f"To the right: steps; {length} in all. A faint curve is as measured, the strong one before it an average."
     return section("Curves", tag("div", *shown, class_="two"), tag("p", text(note), class_="muted"))

@@ -6,22 +6,10 @@ from pathlib import Path
 
 from vitrail.base.files import atomic_write
 from vitrail.report import answers, facts
-from vitrail.report.markup import Html, section, tag, text
 from vitrail.report.reliability import Bin, calibration
-from vitrail.report.report import document, notes
+from vitrail.report.report import page
+from vitrail.report.section import Figure, Section, section
 from vitrail.report.story import DataStory, EvaluationStory, Mistake
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """One number at the top of the page."""
-
-    label: str
-    """What it is."""
-    value: str
-    """The number as a person reads it."""
-    note: str = ""
-    """Its interval, or what it was measured on."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,25 +36,19 @@ class EvaluationPage:
     """Sentences that a reader should see first."""
 
 
-def render_evaluation(page: EvaluationPage) -> str:
+def render_evaluation(shown: EvaluationPage) -> str:
     """Return the page as HTML."""
-    tiles = (facts.tile(figure.label, figure.value, figure.note) for figure in page.figures)
-    parts = [tag("header", tag("h1", text(page.title))), notes(page.notes), tag("dl", *tiles, class_="tiles")]
-    story = page.evaluation
-    if story is not None:
-        parts += [answers.confusions(story), answers.classes(story)]
-    if page.bins:
-        parts += [calibration(page.bins, page.calibration), answers.mistakes(page.mistakes)]
-    parts += [facts.data(page.data), section("Model", facts.facts_table(page.model)), _footer()]
-    return document(page.title, tag("main", *parts))
+    sections: list[Section] = []
+    if shown.evaluation is not None:
+        sections += [answers.confusions(shown.evaluation), answers.classes(shown.evaluation)]
+    if shown.bins:
+        sections += [calibration(shown.bins, shown.calibration), answers.mistakes(shown.mistakes)]
+    sections += [facts.data(shown.data), section("Model", facts.facts_table(shown.model))]
+    return page(shown.title, shown.notes, sections, shown.figures)
 
 
-def write_evaluation(page: EvaluationPage, path: Path) -> None:
+def write_evaluation(shown: EvaluationPage, path: Path) -> None:
     """Write the page, whole or not at all."""
-    written = render_evaluation(page).encode()
+    written = render_evaluation(shown).encode()
     with atomic_write(path) as file:
         file.write(written)
-
-
-def _footer() -> Html:
-    return tag("footer", text("Made by Vitrail."))

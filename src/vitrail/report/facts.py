@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from vitrail.base.scores import interval
-from vitrail.report.markup import Html, bar, folded, name, number, percent, section, short, table, tag, text
-from vitrail.report.story import DataStory, RunStory
+from vitrail.report.markup import Html, bar, folded, name, number, short, table, tag, text
+from vitrail.report.section import Figure, Section, section
+from vitrail.report.story import DataStory
 
 FEW_CLASSES = 20
 """The most classes whose counts are shown without a click."""
@@ -19,21 +19,7 @@ LONG = 300
 """Letters of a setting from which on it is folded."""
 
 
-def key_figures(story: RunStory) -> Html:
-    """Show the accuracy with its interval, and the first three entries of the cost."""
-    tiles = []
-    if story.evaluation is not None and story.evaluation.scores.total:
-        scores = story.evaluation.scores
-        low, high = interval(scores.correct, scores.total)
-        spread = f"95% interval {percent(low)} to {percent(high)}; {number(scores.total)} images"
-        tiles.append(tile(f"{story.evaluation.split} accuracy", percent(scores.accuracy, 2), spread))
-        if story.evaluation.top5 is not None and len(story.evaluation.labels) > 5:
-            tiles.append(tile(f"{story.evaluation.split} top-5 accuracy", percent(story.evaluation.top5, 2), ""))
-    tiles.extend(tile(label, short(value), "") for label, value in islice(story.cost.items(), 3))
-    return tag("dl", *tiles, class_="tiles") if tiles else Html("")
-
-
-def data(story: DataStory) -> Html:
+def data(story: DataStory) -> Section:
     """Show where the images came from, and how many of each class there are."""
     labels = list(dict.fromkeys(label for counts in story.splits.values() for label in counts))
     told = {"from": story.where, "classes": number(len(labels))}
@@ -56,14 +42,13 @@ def data(story: DataStory) -> Html:
     return section("Data", *parts)
 
 
-def cost(story: Mapping[str, float | int | str]) -> Html:
-    """Show what the run took."""
-    if not story:
-        return Html("")
-    return section("Cost", facts_table({label: number(value) for label, value in story.items()}))
+def cost(story: Mapping[str, float | int | str]) -> Section:
+    """Show what the run took, and the first three entries at the top of the page."""
+    figures = tuple(Figure(label=label, value=short(value)) for label, value in islice(story.items(), 3))
+    return section("Cost", facts_table({label: number(value) for label, value in story.items()}), figures=figures)
 
 
-def settings(story: Mapping[str, Any]) -> Html:
+def settings(story: Mapping[str, Any]) -> Section:
     """Show every setting, one table for each group, behind a click."""
     groups: dict[str, dict[str, Any]] = {"": {}}
     for key, value in story.items():
@@ -79,12 +64,6 @@ def settings(story: Mapping[str, Any]) -> Html:
     count = sum(map(len, groups.values()))
     inside = tag("div", *tables, class_="groups")
     return section("Settings", folded(f"All {count} settings" if count != 1 else "The setting", inside))
-
-
-def tile(label: str, value: str, note: str) -> Html:
-    """Show one figure, large, with what belongs to it below."""
-    small = [tag("small", text(note))] if note else []
-    return tag("div", tag("dt", text(label)), tag("dd", tag("b", text(value)), *small), class_="tile")
 
 
 def facts_table(told: Mapping[str, str]) -> Html:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vitrail.report.curves import percent_axis
-from vitrail.report.markup import Html, folded, number, percent, section, table, tag, text
+from vitrail.report.markup import Html, folded, number, percent, table, tag, text
 from vitrail.report.plots import dress
+from vitrail.report.section import Section, section
 from vitrail.report.svg import PAINTS, inline_svg, page_style
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Bin:
     """The share of right answers among them; of no meaning where there are none."""
 
 
-def calibration(bins: Sequence[Bin], summary: str) -> Html:
+def calibration(bins: Sequence[Bin], summary: str) -> Section:
     """Show the reliability diagram beside the histogram of confidence, and the numbers behind a click."""
     filled = [each for each in bins if each.images]
     total = sum(each.images for each in filled)

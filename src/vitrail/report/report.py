@@ -1,6 +1,6 @@
 """The report of a run: one page that needs nothing else, made of the run's story.
 
-    story -> key figures, curves, confusions, classes, mistakes, data, cost, settings -> report.html
+    story -> key figures, curves, what evaluators show, data, cost, settings -> report.html
 
 The page loads nothing and runs nothing: what it shows is in it, and its content policy forbids the rest. The same story
 gives the same bytes.
@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vitrail.base.files import atomic_write
-from vitrail.report import answers, facts
+from vitrail.report import facts
 from vitrail.report.curves import curves
-from vitrail.report.markup import Html, join, section, tag, text
-from vitrail.report.story import DataStory, EvaluationStory, Mistake, RunStory
+from vitrail.report.markup import Html, join, tag, text
+from vitrail.report.section import Figure, Section, sentence
+from vitrail.report.story import RunStory
 from vitrail.report.style import STYLE
-
-__all__ = ["DataStory", "EvaluationStory", "Mistake", "RunStory", "render", "write_report"]
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """What a browser may fetch for the page: nothing but what it holds."""
@@ -24,28 +23,44 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 def render(story: RunStory) -> str:
     """Return the page as HTML."""
-    evaluation = story.evaluation
-    parts = [tag("header", tag("h1", text(story.title))), notes(story.notes), facts.key_figures(story)]
-    parts.append(curves(story.metrics, None if evaluation is None else evaluation.split))
-    if evaluation is None or not evaluation.scores.total:
-        reason = "No images were held out." if evaluation is None else "None of the held-out images could be read."
-        parts.append(section("Evaluation", tag("p", text(reason), class_="muted")))
-    else:
-        parts += [answers.confusions(evaluation), answers.classes(evaluation), answers.mistakes(story.mistakes)]
-    parts.extend(section(heading, Html(safe)) for heading, safe in story.extras)
-    parts.extend((facts.data(story.data), facts.cost(story.cost), facts.settings(story.settings)))
+    sections = [curves(story.metrics, story.split)]
+    sections += [] if story.split else [sentence("Evaluation", "No images were held out.")]
+    sections += [*story.sections, facts.data(story.data)]
+    sections += [facts.cost(story.cost)] if story.cost else []
+    return page(story.title, story.notes, [*sections, facts.settings(story.settings)])
+
+
+def page(title: str, notes: Sequence[str], sections: Sequence[Section], figures: Sequence[Figure] = ()) -> str:
+    """Return a page of sections as HTML; their figures stand at its top, after those of the page itself."""
+    shown = [*figures, *(figure for part in sections for figure in part.figures)]
+    parts = [tag("header", tag("h1", text(title))), _notes(notes), _tiles(shown)]
+    parts += [part.html for part in sections]
     parts.append(tag("footer", text("Made by Vitrail.")))
-    return document(story.title, tag("main", *parts))
+    return document(title, tag("main", *parts))
 
 
 def write_report(story: RunStory, path: Path) -> None:
     """Write the page, whole or not at all."""
-    page = render(story).encode()
+    written = render(story).encode()
     with atomic_write(path) as file:
-        file.write(page)
+        file.write(written)
 
 
-def notes(sentences: Sequence[str]) -> Html:
+def _tiles(figures: Sequence[Figure]) -> Html:
+    """Show figures, large, with what belongs to each below."""
+    tiles = (
+        tag(
+            "div",
+            tag("dt", text(figure.label)),
+            tag("dd", tag("b", text(figure.value)), *([tag("small", text(figure.note))] if figure.note else [])),
+            class_="tile",
+        )
+        for figure in figures
+    )
+    return tag("dl", *tiles, class_="tiles") if figures else Html("")
+
+
+def _notes(sentences: Sequence[str]) -> Html:
     """Show what a reader should see first."""
     if not sentences:
         return Html("")

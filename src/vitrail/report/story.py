@@ -7,6 +7,7 @@ from typing import Any
 from vitrail.base.errors import InputError
 from vitrail.base.scores import Confusion, Scores
 from vitrail.base.shapes import Pixels
+from vitrail.report.section import Section
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,15 +87,13 @@ class RunStory:
     `val_loss`, `val_accuracy`, `val_top5`."""
     data: DataStory
     """The data."""
-    evaluation: EvaluationStory | None = None
-    """The final evaluation; None when no images were held out."""
-    mistakes: Sequence[Mistake] = ()
-    """Images with wrong answers; the most confident are shown."""
+    split: str | None = None
+    """The split that was evaluated; None when no images were held out."""
+    sections: Sequence[Section] = ()
+    """What the evaluators of the run show, and what came before it."""
     cost: Mapping[str, float | int | str]
     """What the run cost, in order; the first three entries also stand at the top of the page."""
     settings: Mapping[str, Any]
     """Every setting, nested as in `config.json`."""
     notes: Sequence[str] = ()
     """Sentences that a reader should see first."""
-    extras: Sequence[tuple[str, str]] = ()
-    """More sections: a heading, and HTML or SVG that is safe to show as it is."""

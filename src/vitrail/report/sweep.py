@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vitrail.report.curves import percent_axis
-from vitrail.report.markup import Html, join, number, percent, table, tag, text
+from vitrail.report.markup import Html, number, percent, table, tag, text
 from vitrail.report.plots import dress
+from vitrail.report.section import Section, section
 from vitrail.report.svg import PAINTS, inline_svg, page_style
 
 
-def sweep_section(rows: Sequence[Mapping[str, Any]], best: float) -> Html:
+def sweep_section(rows: Sequence[Mapping[str, Any]], best: float) -> Section:
     """Show the dev accuracy of each learning rate, as a chart and as a table."""
     told = (
         f"Each rate trained on the training images without the {number(int(rows[0]['images']))} of the dev split, and "
@@ -20,13 +21,14 @@ def sweep_section(rows: Sequence[Mapping[str, Any]], best: float) -> Html:
         for row in sorted(rows, key=lambda row: row["rate"])
     )
     shown = table(("learning rate", "dev accuracy", "dev loss"), cells)
-    return join((tag("div", tag("figure", _chart(rows, best)), shown, class_="two"), tag("p", text(told))))
+    charted = tag("div", tag("figure", _chart(rows, best)), shown, class_="two")
+    return section("Learning rate", charted, tag("p", text(told)))
 
 
-def seeds_section(rows: Sequence[Mapping[str, Any]]) -> Html:
+def seeds_section(rows: Sequence[Mapping[str, Any]]) -> Section:
     """List the accuracy of the same run with other seeds."""
     cells = ((text(str(row["seed"])), text(percent(row["accuracy"], 2))) for row in rows if "accuracy" in row)
-    return table(("seed", "accuracy"), cells)
+    return section("Other seeds", table(("seed", "accuracy"), cells))
 
 
 def _chart(rows: Sequence[Mapping[str, Any]], best: float) -> Html:

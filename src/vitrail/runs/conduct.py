@@ -1,13 +1,15 @@
 """One run from its settings to its result, wherever it was stopped before."""
 
+import time
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from vitrail.runs.config import differences
 from vitrail.runs.finish import finish
 from vitrail.runs.folder import claimed
+from vitrail.runs.result import Result
 from vitrail.runs.train import Run
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 
 
 @runtime_checkable
@@ -24,7 +26,7 @@ class Watching(Protocol):
         """Hear the measurements of a step."""
 
 
-def conduct(run: Run, watching: Watching, stop: StopSignal) -> dict[str, Any]:
+def conduct(run: Run, watching: Watching, stop: StopSignal) -> Result:
     """Train from the newest checkpoint of the run's folder to the end, and return the figures; every rank calls it.
 
     A run that is finished says again what it said. A stop is `StoppedError`.
@@ -38,6 +40,8 @@ def conduct(run: Run, watching: Watching, stop: StopSignal) -> dict[str, Any]:
                 watching.note(note)
             if run.ranks.first:
                 loop.journal.rewind(loop.state.progress.step)
+            if loop.pacer is not None:
+                loop.pacer.begin(loop.state.progress.step, _spent(run, loop.state.progress.seconds))
             watching.start(loop.state.progress.step)
             loop.run()
             return finish(run, loop)
@@ -48,3 +52,8 @@ def conduct(run: Run, watching: Watching, stop: StopSignal) -> dict[str, Any]:
 def is_finished(run: Run) -> bool:
     """Tell whether this very run is complete."""
     return run.folder.finished and not differences(run.config, run.folder.read_config())
+
+
+def _spent(run: Run, stored: float) -> float:
+    """Return the seconds that a run with minutes has had: before it was stopped, and before it begins now."""
+    return stored + (0.0 if run.began is None else time.monotonic() - run.began)

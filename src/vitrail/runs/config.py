@@ -1,4 +1,4 @@
-"""A training run, completely: `config.json` is this, and making it again is `vitrail train --config`."""
+"""A training run, completely: `config.json` is this, and `vitrail train --config` runs it again."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import ModelConfig
 from vitrail.model.patches import Size, size_text
-from vitrail.train.classification import ClassificationConfig
-from vitrail.train.learner import ObjectiveConfig
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.schedules import Schedule
-from vitrail.train.step import Precision
+from vitrail.training.classification import ClassificationConfig
+from vitrail.training.learner import ObjectiveConfig
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.schedules import Schedule
+from vitrail.training.step import Precision
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Role = Literal["train", "dev", "transfer"]
@@ -150,7 +150,7 @@ class RunConfig:
     steps: int
     """Updates of the weights."""
     minutes: float | None = None
-    """The time that the steps were chosen for, if they were."""
+    """The time that the run has, if it has one: `steps` is then a first plan, which is corrected as time passes."""
     batch: int
     """Images in an update, over all ranks."""
     averaging: float | None = None

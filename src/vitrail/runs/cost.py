@@ -11,34 +11,36 @@ from vitrail.model.contract import ModelConfig
 from vitrail.model.cost import cost
 from vitrail.runs.config import RunConfig
 from vitrail.runs.plan import FLOPS_PER_MAC
+from vitrail.runs.result import RunCost
 from vitrail.runs.speed import matmul_peak
 from vitrail.runs.train import Run
-from vitrail.train.optimizers import is_frozen
+from vitrail.training.optimizers import is_frozen
 
 
-def costs(run: Run, steps: int) -> dict[str, float]:
+def costs(run: Run, steps: int) -> RunCost:
     """Work out what `steps` steps took.
 
     The speed is that of the steps whose time was noted: after a stop, those since the last line of metrics were not.
     """
     rows = read_rows(run.folder.path / "timing.jsonl")
     need, flops = cost(run.config.model), training_flops(run.config, steps)
-    seconds = sum(row.get("seconds", 0.0) for row in rows)
+    seconds = sum((row.get("seconds", 0.0) for row in rows), 0.0)
     timed = sum(row.get("seconds", 0.0) * row.get("images_per_second", 0.0) for row in rows)
-    found = {"parameters": float(need.parameters), "gmacs_per_image": need.macs / 1e9, "seconds": seconds}
+    cost_of_model = RunCost(parameters=need.parameters, gmacs_per_image=need.macs / 1e9, seconds=seconds)
     if not seconds or not steps:
-        return found
+        return cost_of_model
     ranks = run.ranks
     cores = torch.get_num_threads() * ranks.world if ranks.device.type == "cpu" else ranks.world
     speed = timed / seconds
     rate = speed * flops / (steps * run.config.batch)
-    return found | {
-        "images_per_second": speed,
-        "gflops_per_second": rate / 1e9,
-        "share_of_peak": rate / (matmul_peak(ranks.device) * ranks.world),
-        "core_hours": seconds * cores / 3600,
-        "exaflops": flops / 1e18,
-    }
+    return replace(
+        cost_of_model,
+        images_per_second=speed,
+        gflops_per_second=rate / 1e9,
+        share_of_peak=rate / (matmul_peak(ranks.device) * ranks.world),
+        core_hours=seconds * cores / 3600,
+        exaflops=flops / 1e18,
+    )
 
 
 def training_flops(config: RunConfig, steps: int) -> float:
@@ -62,21 +64,26 @@ def _counted(config: ModelConfig, frozen: tuple[str, ...]) -> int:
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(not is_frozen(name, frozen))
     with FlopCounterMode(display=False) as counter:
-        model(torch.empty(1, config.channels, *config.image_size, device="meta")).sum().backward()
+        total = model(torch.empty(1, config.channels, *config.image_size, device="meta")).sum()
+        if total.requires_grad:
+            total.backward()
     return counter.get_total_flops()
 
 
-def told_costs(spent: dict[str, float]) -> dict[str, float | str]:
+def shown_costs(cost: RunCost) -> dict[str, float | int | str]:
     """Give costs names and units for the page, the three that people look for first in front."""
-    told: dict[str, float | str] = {}
-    if "images_per_second" in spent:
-        told["images/s"] = round(spent["images_per_second"], 1)
-    told["parameters"] = spent["parameters"]
-    told["training time"] = f"{spent['seconds'] / 60:.1f} min"
-    told["GMACs of one image"] = spent["gmacs_per_image"]
-    if "images_per_second" in spent:
-        told["GFLOP/s"] = round(spent["gflops_per_second"], 1)
-        told["share of this machine's matrix products"] = f"{spent['share_of_peak']:.0%}"
-        told["core-hours"] = spent["core_hours"]
-        told["exaFLOPs in all"] = spent["exaflops"]
-    return told
+    shown: dict[str, float | int | str] = {}
+    if cost.images_per_second is not None:
+        shown["images/s"] = round(cost.images_per_second, 1)
+    shown["parameters"] = cost.parameters
+    shown["training time"] = f"{cost.seconds / 60:.1f} min"
+    shown["GMACs of one image"] = cost.gmacs_per_image
+    if cost.gflops_per_second is not None:
+        shown["GFLOP/s"] = round(cost.gflops_per_second, 1)
+    if cost.share_of_peak is not None:
+        shown["share of this machine's matrix products"] = f"{cost.share_of_peak:.0%}"
+    if cost.core_hours is not None:
+        shown["core-hours"] = cost.core_hours
+    if cost.exaflops is not None:
+        shown["exaFLOPs in all"] = cost.exaflops
+    return shown

@@ -102,8 +102,8 @@ def _by_role(
     rest, dev = stratified_split(train, config.dev_fraction, seed)
     if empty := [label for label, count in zip(dev.labels, dev.counts, strict=True) if not count]:
         raise InputError(
-            f"of {', '.join(empty)} the training split of {config.where} has one image only, so that none is left for "
-            "the dev split on which the learning rate is chosen; add images, or skip that with --learning-rate."
+            f"{config.where} has only one training image of {', '.join(empty)}, which leaves none for the dev split; "
+            "add images, or give one `learning_rate`, which needs no dev split."
         )
     return rest, replace(dev, split="dev")
 

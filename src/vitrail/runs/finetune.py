@@ -8,7 +8,8 @@ the figures of all of them.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,14 +19,20 @@ import numpy as np
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import from_dict, to_dict
+from vitrail.report.section import Section
 from vitrail.report.sweep import seeds_section, sweep_section
 from vitrail.runs.config import RunConfig, identity, told_apart
 from vitrail.runs.data import RunData, open_run_data
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claimed, write_json
+from vitrail.runs.result import Result
 from vitrail.runs.series import Cell, Series, Table, Watch
+from vitrail.runs.speed import pace
 from vitrail.runs.train import Run
-from vitrail.train.loop import DivergedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import DivergedError
+from vitrail.training.signals import StopSignal
+
+TRIAL_SECONDS = 2.0
+"""How long the speed is measured for an estimate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +63,7 @@ class FinetunePlan:
     def tried(self, rate: float, data: RunData) -> RunConfig:
         """Return the run that tries a rate."""
         config = _at_rate(self.base, rate)
-        return replace(config, data=replace(config.data, role="dev"), facts=data.facts, evaluate_every=config.steps)
+        return replace(config, data=replace(config.data, role="dev"), facts=data.facts)
 
     def final(self, rate: float, number: int) -> RunConfig:
         """Return one of the final runs."""
@@ -64,10 +71,19 @@ class FinetunePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """How long a plan will take, in seconds."""
+
+    seconds: float
+    step: float
+    """One update."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Finetuned:
     """What came of a plan."""
 
-    result: Mapping[str, Any]
+    result: Result
     """The figures of the run whose model is saved: all training images, the first seed."""
     rate: float
     """The learning rate that was chosen."""
@@ -80,7 +96,7 @@ class Finetuned:
         """Return the figures as JSON holds them, those of the saved model first."""
         diverged = sorted(float(row.varied["rate"]) for row in self.sweep.diverged)
         chosen = {"rate": self.rate, "sweep": tried_rates(self.sweep), "diverged": diverged}
-        return {**self.result, **chosen, **self.spread}
+        return {**self.result.as_dict(), **chosen, **self.spread}
 
     @property
     def spread(self) -> dict[str, Any]:
@@ -108,10 +124,25 @@ class Finetuning:
         for cell in self.sweep()[:1]:
             cell.run.check()
 
+    def enter(self) -> bool:
+        """Write the plan into its folder, or refuse a folder with another; return whether it is new there.
+
+        Every rank calls it. `carry_out` does so by itself, but a refusal is better heard before anything is measured.
+        """
+        fresh = bool(self.ranks.agree(int(not self.folder.plan.is_file())))
+        with self._claimed():
+            return fresh
+
+    def estimate(self) -> Estimate:
+        """Measure how long everything will take, by a few steps that are thrown away."""
+        measured, base = pace(self.run(), for_seconds=TRIAL_SECONDS), self.plan.base
+        seconds = measured.total(base.steps, base.evaluate_every) * self.plan.trainings
+        return Estimate(seconds=seconds, step=measured.step)
+
     def carry_out(self, watch: Watch, stop: StopSignal) -> Finetuned:
         """Do whatever has not been done yet; every rank calls it."""
         series = Series(path=self.folder.path, ranks=self.ranks, watch=watch, stop=stop)
-        with claimed(self.folder.claim(SERIES_LOCK), self.ranks, partial(_check_same, self.folder, self.plan)):
+        with self._claimed():
             sweep = series.carry_out(self.sweep())
             rate = best_rate(sweep) if sweep.rows else self.plan.rates[0]
             others = series.carry_out(self.seeds(rate), after=sweep)
@@ -140,18 +171,19 @@ class Finetuning:
 
     def final(self, rate: float, sweep: Table, others: Table) -> Cell:
         """Return the run whose model is saved; its report shows everything before it."""
-        sections: list[tuple[str, str]] = []
-        if sweep.rows:
-            sections.append(("Learning rate", sweep_section(tried_rates(sweep), rate)))
+        sections = [sweep_section(tried_rates(sweep), rate)] if sweep.rows else []
         if others.rows:
             rows = [{"seed": row.varied["seed"], "accuracy": row.accuracy} for row in others.finished]
-            sections.append(("Other seeds", seeds_section([row for row in rows if row["accuracy"] is not None])))
+            sections.append(seeds_section([row for row in rows if row["accuracy"] is not None]))
         return self._seed(rate, 0, tuple(sections))
 
-    def _seed(self, rate: float, number: int, sections: tuple[tuple[str, str], ...]) -> Cell:
+    def _claimed(self) -> AbstractContextManager[None]:
+        return claimed(self.folder.claim(SERIES_LOCK), self.ranks, partial(_enter, self.folder, self.plan))
+
+    def _seed(self, rate: float, number: int, sections: tuple[Section, ...]) -> Cell:
         config = self.plan.final(rate, number)
         folder = self.folder.seed(config.seed) if number else self.folder
-        run = replace(self.run(config), folder=folder, extras=sections)
+        run = replace(self.run(config), folder=folder, sections=sections)
         return Cell(name=f"seed {config.seed} at rate {rate:g}", run=run, varied={"rate": rate, "seed": config.seed})
 
 
@@ -180,22 +212,14 @@ def spread(accuracies: Sequence[float | None]) -> dict[str, Any]:
     return {"accuracies": known, "accuracy_mean": float(np.mean(known)), "accuracy_std": float(np.std(known, ddof=1))}
 
 
-def enter(folder: RunFolder, plan: FinetunePlan) -> None:
-    """Write the plan into its folder, or resume the same plan; one that has nothing to show is overwritten."""
-    if folder.plan.is_file() and folder.begun:
-        _check_same(folder, plan)
-        return
-    with folder.claim(SERIES_LOCK):
+def _enter(folder: RunFolder, plan: FinetunePlan) -> None:
+    """Write the plan into its folder; one that has nothing to show is overwritten, and another one refused."""
+    if not folder.plan.is_file() or not folder.begun:
         write_json(folder.plan, to_dict(plan))
-
-
-def _check_same(folder: RunFolder, plan: FinetunePlan) -> None:
-    """Refuse a folder with another plan."""
-    found = plan_differences(plan, read_plan(folder))
-    if found:
+    elif apart := plan_differences(plan, read_plan(folder)):
         raise InputError(
-            f"{folder.path} holds fine-tuning with other settings, so it cannot be resumed: {'; '.join(found)}. "
-            "Give the settings that it has, or another --out."
+            f"{folder.path} holds fine-tuning with other settings, so it cannot be resumed: {'; '.join(apart)}. "
+            "Give the settings that it has, or another `out`."
         )
 
 

@@ -1,84 +1,108 @@
-"""The end of a run: the last measurement, the model file, the figures, the page."""
+"""The end of a run: the last measurements, the model file, the figures, the page."""
 
-from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
+
+from torch import Tensor
 
 from vitrail.base.journal import read_rows
 from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import load
-from vitrail.evaluate.classify import Answers
-from vitrail.report.report import DataStory, Mistake, RunStory, write_report
-from vitrail.runs.cost import costs, told_costs
+from vitrail.data.dataset import Dataset
+from vitrail.report.report import write_report
+from vitrail.report.section import Section
+from vitrail.report.story import DataStory, RunStory
+from vitrail.runs.cost import costs, shown_costs
+from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.folder import write_json
-from vitrail.runs.mistakes import evaluation_story, shown_mistakes
+from vitrail.runs.result import Result, Weights
 from vitrail.runs.skipped import skipped_names
 from vitrail.runs.train import Run
-from vitrail.train.loop import Loop
-from vitrail.train.state import whole
+from vitrail.training.loop import Loop
+from vitrail.training.state import whole
+
+Measured = list[tuple[RunEvaluator[Any], Any]]
+"""Evaluators with their outcomes for the weights that are saved."""
 
 
-def finish(run: Run, loop: Loop) -> dict[str, Any]:
-    """Measure the weights that are handed on, write them, and tell what the run was; every rank takes part."""
-    state, config = loop.state, run.config
-    if config.patience is not None and run.folder.best.is_file() and run.data.held is not None:
-        chosen, best = "best", load(run.folder.best, device=run.ranks.device)
-        answers = run.answers(best)
-        weights = best.state_dict()
-    else:
-        chosen = "last" if state.average is None else "averaged"
-        with nullcontext() if state.average is None else state.average.applied():
-            model = state.learner.eval().model
-            answers = run.latest.pop() if run.latest else run.answers(model)
-            weights = {name: whole(tensor).clone() for name, tensor in model.state_dict().items()}
-            state.learner.train()
-    steps = state.progress.step
-    epochs = steps * config.batch / max(config.facts.images, 1)
-    result: dict[str, Any] = {"weights": chosen, "steps": steps, "epochs": epochs}
-    if answers is not None and run.data.held is not None:
-        result |= {"split": run.data.held.split, "images": int(answers.answered.sum())}
-        result |= {"accuracy": answers.accuracy, "loss": answers.loss}
-        result |= {"top5": answers.top5} if run.data.classes > 5 else {}
-    result["cost"] = costs(run, steps)
-    result["bad_steps"] = state.progress.bad_steps
-    result["skipped"] = skipped_names(run.folder.path)
+def finish(run: Run, loop: Loop) -> Result:
+    """Measure the weights that are saved, write them, and return what the run was; every rank takes part."""
+    chosen, weights, measured = _measured(run, loop)
+    progress = loop.state.progress
+    scopes = [scope for evaluator, outcome in measured if (scope := evaluator.scope(outcome)) is not None]
+    result = Result(
+        weights=chosen,
+        steps=progress.step,
+        epochs=progress.step * run.config.batch / max(run.config.facts.images, 1),
+        split=scopes[0].split if scopes else None,
+        images=scopes[0].images if scopes else None,
+        figures=_figures(measured),
+        cost=costs(run, progress.step),
+        bad_steps=tuple(progress.bad_steps),
+        skipped=tuple(skipped_names(run.folder.path)),
+    )
     if run.ranks.first:
-        metrics = {name: value for name, value in result.items() if name != "cost"}
-        result["digest"] = run.write_model(weights, run.folder.model, {"metrics": metrics, "cost": result["cost"]})
-        write_report(story(run, answers, result), run.folder.report)
-        write_json(run.folder.result, result)
+        provenance = result.as_dict()
+        cost = provenance.pop("cost")
+        digest = run.write_model(weights, run.folder.model, {"metrics": provenance, "cost": cost})
+        result = replace(result, digest=digest)
+        sections = [section for evaluator, outcome in measured for section in evaluator.sections(outcome)]
+        write_report(story(run, sections, result), run.folder.report)
+        write_json(run.folder.result, to_dict(result))
         run.folder.best.unlink(missing_ok=True)
     run.ranks.wait()
     return result
 
 
-def story(run: Run, answers: Answers | None, result: dict[str, Any]) -> RunStory:
+def _figures(measured: Measured) -> dict[str, float]:
+    """Return the figures of what the result is about by their own names, and those of others with theirs in front."""
+    figures: dict[str, float] = {}
+    for evaluator, outcome in measured:
+        own = evaluator.scope(outcome) is not None
+        figures |= evaluator.figures(outcome) if own else evaluator.journaled(outcome)
+    return figures
+
+
+def _measured(run: Run, loop: Loop) -> tuple[Weights, dict[str, Tensor], Measured]:
+    """Return which weights are saved, these, and what every evaluator says of them."""
+    if run.config.patience is not None and run.folder.best.is_file():
+        best = load(run.folder.best, device=run.ranks.device)
+        return "best", best.state_dict(), [(each, each.evaluate(best)) for each in run.evaluators()]
+    with loop.saved_weights() as model:
+        new = {each.name for each in run.evaluators() if each.name in loop.outcomes and loop.is_new(each)}
+        measured = [
+            (each, loop.outcomes[each.name] if each.name in new else each.evaluate(model)) for each in run.evaluators()
+        ]
+        weights = {name: whole(tensor).clone() for name, tensor in model.state_dict().items()}
+    return "last" if loop.state.average is None else "averaged", weights, measured
+
+
+def story(run: Run, sections: list[Section], result: Result) -> RunStory:
     """Gather what the page shows."""
-    held = run.data.held
-    evaluation = None
-    mistakes: list[Mistake] = []
-    if answers is not None and held is not None:
-        evaluation = evaluation_story(answers, held.labels, split=held.split or "held-out", top5=result.get("top5"))
-        mistakes = shown_mistakes(held, answers)
-    splits = {split.split or "train": split for split in (run.data.train, held) if split is not None}
+    splits = [split for split in (run.data.train, run.data.held) if split is not None]
     return RunStory(
         title=f"{run.config.data.where}: {run.folder.path.name}",
         metrics=[_plain(row) for row in read_rows(run.folder.path / "metrics.jsonl")],
-        evaluation=evaluation,
-        mistakes=mistakes,
+        split=None if run.data.held is None else run.data.held.split or "held-out",
+        sections=(*sections, *run.sections),
         data=DataStory(
             where=run.config.data.where,
-            splits={
-                name: dict(zip(split.labels, map(int, split.counts), strict=True)) for name, split in splits.items()
-            },
+            splits={split.split or "train": _counts(split) for split in splits},
             image_size=run.config.preprocessing.image_size,
             channels=run.config.model.channels,
-            skipped=len(result["skipped"]),
+            skipped=len(result.skipped),
         ),
-        cost=told_costs(result["cost"]),
+        cost=shown_costs(result.cost),
         settings=to_dict(run.config),
         notes=list(run.data.notes),
-        extras=run.extras,
     )
+
+
+def _counts(split: Dataset) -> dict[str, int]:
+    """Count the images of each class, and those without one."""
+    counts = dict(zip(split.labels, map(int, split.counts), strict=True))
+    unlabelled = len(split) - sum(counts.values())
+    return counts | ({"no label": unlabelled} if unlabelled else {})
 
 
 def _plain(row: dict[str, Any]) -> dict[str, float]:

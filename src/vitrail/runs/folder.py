@@ -12,6 +12,7 @@ from vitrail.base.files import atomic_write, held
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.runs.config import RunConfig, differences, read_config
+from vitrail.runs.result import Result, read_result
 
 PLAN, SWEEP, SEEDS, TABLE = OF_FINETUNING = ("finetune.json", "sweep", "seeds", "series.json")
 RUN_LOCK, SERIES_LOCK = LOCKS = (".run.lock", ".series.lock")
@@ -46,6 +47,11 @@ class RunFolder:
     def seed(self, seed: int) -> "RunFolder":
         """Return the folder of a further run with another seed."""
         return RunFolder(path=self.path / SEEDS / f"seed-{seed}")
+
+    @property
+    def pace(self) -> Path:
+        """How the number of steps of a run with minutes was corrected."""
+        return self.path / "pace.jsonl"
 
     @property
     def checkpoints(self) -> Path:
@@ -92,11 +98,11 @@ class RunFolder:
         try:
             return read_config(json.loads(self.config.read_text()), f"the settings in {self.config}")
         except (OSError, ValueError) as error:
-            raise InputError(f"{self.path} is no run that can be gone on with: {error}.") from None
+            raise InputError(f"{self.path} is not a run that can be resumed: {error}.") from None
 
-    def read_result(self) -> dict[str, Any]:
+    def read_result(self) -> Result:
         """Read the final figures."""
-        return dict(json.loads(self.result.read_text()))
+        return read_result(self.result)
 
     def enter(self, config: RunConfig) -> None:
         """Begin a run in a folder that is held, or go on with the same run; another one is refused."""
@@ -105,7 +111,7 @@ class RunFolder:
             if found and self.begun:
                 raise InputError(
                     f"{self.path} holds a run with other settings, so it cannot be resumed: {'; '.join(found)}. "
-                    "Give the settings that it has, or another --out."
+                    "Give the settings that it has, or another `out`."
                 )
         write_json(self.config, to_dict(config))
 
@@ -116,7 +122,7 @@ class RunFolder:
         One that holds something else is refused.
         """
         if self.path.exists() and not self.config.is_file() and self._is_other():
-            raise InputError(f"{self.path} exists and is no run; give another --out.")
+            raise InputError(f"{self.path} exists and is not a run; give another `out`.")
         with claim_folder(self.path, lock):
             yield
 

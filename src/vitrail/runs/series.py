@@ -18,8 +18,8 @@ from vitrail.runs.conduct import Watching, conduct
 from vitrail.runs.config import RunConfig
 from vitrail.runs.folder import TABLE, write_json
 from vitrail.runs.train import Run
-from vitrail.train.loop import DivergedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import DivergedError
+from vitrail.training.signals import StopSignal
 
 Value = str | int | float
 Watch = Callable[[RunConfig, str], AbstractContextManager[Watching]]
@@ -161,8 +161,16 @@ class Series:
                 if self.ranks.first:
                     write_json(run.folder.diverged, to_dict(divergence))
             else:
-                figures = {name: result.get(name) for name in ("split", "images", "accuracy", "loss")}
-                return Row(cell=cell.name, folder=place, varied=cell.varied, steps=result["steps"], **figures)
+                return Row(
+                    cell=cell.name,
+                    folder=place,
+                    varied=cell.varied,
+                    steps=result.steps,
+                    split=result.split,
+                    images=result.images,
+                    accuracy=result.accuracy,
+                    loss=result.loss,
+                )
         return Row(cell=cell.name, folder=place, varied=cell.varied, steps=divergence.step, diverged=divergence.reason)
 
 

@@ -11,19 +11,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from vitrail.base.errors import ConfigError
+from vitrail.model.contract import Model
 from vitrail.model.cost import cost
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
-from vitrail.train.loop import Loop
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import Loop
+from vitrail.training.signals import StopSignal
 
 WARM_STEPS = 3
-MEASURED_SECONDS = 8.0
-RESERVE = 0.05
-"""Share of the time that is not planned for: long runs are slower than their first seconds."""
+MEASURED_SECONDS = 3.0
+"""How long steps are timed for a first plan, which the run itself corrects (`training/pacing.py`)."""
 KEPT_FREE = 0.2
 """Share of the memory that an automatic micro-batch leaves alone."""
 
@@ -49,7 +48,7 @@ def steps_for(run: Run, minutes: float, evaluate_every: Callable[[int], int]) ->
     """
     began = time.perf_counter()
     found = pace(run)
-    budget = minutes * 60 * (1 - RESERVE) - (time.perf_counter() - began)
+    budget = minutes * 60 - (time.perf_counter() - began)
     candidates = range(1, max(int(budget / found.step), 1) + 1)
     fitting = bisect(candidates, budget, key=lambda steps: found.total(steps, evaluate_every(steps)))
     return max(run.ranks.agree(fitting), 1)
@@ -68,17 +67,17 @@ def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:
     return Pace(step=step, look=look)
 
 
-def _time_look(run: Run, model: nn.Module, images: int) -> float:
+def _time_look(run: Run, model: Model, images: int) -> float:
     """Return the time for all held-out images, from that for some; starting workers does not grow with the images."""
-    held = run.data.held
-    if held is None:
+    held_out = run.held_out()
+    if held_out is None:
         return 0.0
-    some = held.take(np.arange(min(images, len(held))))
-    config = replace(run.config, execution=replace(run.config.execution, workers=0))
+    count = len(held_out.dataset)
+    some = held_out.dataset.take(np.arange(min(images, count)))
     before = time.perf_counter()
-    replace(run, config=config, data=replace(run.data, held=some)).answers(model.eval())
+    replace(held_out, dataset=some, workers=0).evaluate(model.eval())
     model.train()
-    return (time.perf_counter() - before) / len(some) * len(held)
+    return (time.perf_counter() - before) / len(some) * count
 
 
 def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:

@@ -51,6 +51,12 @@ def open_source(path: str, *, pickle: bool = False, num_heads: int | None = None
     )
 
 
+def model_name(path: str) -> str:
+    """Return what the user calls a model: the name of its run folder, or of its file."""
+    file = Path(path)
+    return file.resolve().parent.name if file.name == "model.safetensors" else file.stem
+
+
 def starting_model(start: StartConfig, config: ModelConfig, device: torch.device) -> Model:
     """Load the weights into the model of a run; the head starts at zero even where the classes would fit."""
     contents = _read(start.path, start.pickle, start.num_heads)

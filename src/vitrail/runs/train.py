@@ -1,14 +1,12 @@
 """Put data, model, objective and loop together into one run, and bring it to its end."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from vitrail.base.errors import InputError
 from vitrail.base.journal import Journal
@@ -20,26 +18,31 @@ from vitrail.base.trackers import make_trackers
 from vitrail.checkpoint.files import describe_model
 from vitrail.checkpoint.store import write_store
 from vitrail.data.budget import Budget
-from vitrail.data.loader import Batch, evaluation_batches, training_batches
-from vitrail.evaluate.classify import Answers, answer
+from vitrail.data.loader import Batch, training_batches
 from vitrail.model.build import build
 from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
+from vitrail.report.section import Section
 from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
+from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.folder import RunFolder
+from vitrail.runs.held_out import HeldOut
 from vitrail.runs.skipped import noted
 from vitrail.runs.start import starting_model
-from vitrail.train.averaging import Average
-from vitrail.train.cores import CORES
-from vitrail.train.keeper import Keeper
-from vitrail.train.learner import Learner, Task, make_learner
-from vitrail.train.loop import Loop, LoopConfig, StoppedError, Watch
-from vitrail.train.optimizers import freeze, make_optimizer
-from vitrail.train.parallel import in_company, parallelise, shard
-from vitrail.train.signals import StopSignal
-from vitrail.train.state import TrainState, whole
-from vitrail.train.step import StepConfig
+from vitrail.training.averaging import Average
+from vitrail.training.keeper import Keeper
+from vitrail.training.learner import Learner, Task, make_learner
+from vitrail.training.loop import Loop, LoopConfig, Watch
+from vitrail.training.optimizers import freeze, make_optimizer
+from vitrail.training.pacing import Pacer
+from vitrail.training.parallel import parallelise, shard
+from vitrail.training.signals import StopSignal
+from vitrail.training.state import TrainState, whole
+from vitrail.training.step import StepConfig
+
+UNPLANNED = 1000
+"""How many times more steps than planned a run with minutes may make at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +53,12 @@ class Run:
     data: RunData
     folder: RunFolder
     ranks: Ranks
-    extras: tuple[tuple[str, str], ...] = ()
-    """More sections for the report: a heading, and HTML that is safe to show."""
-    latest: list[Answers] = field(default_factory=list, compare=False)
-    """The answers of the newest look at the held-out images; after the last step they are those of the result."""
+    further: tuple[RunEvaluator[Any], ...] = ()
+    """Evaluators beside the one of the held-out images."""
+    began: float | None = field(default=None, compare=False)
+    """When the caller began to wait, by the monotonic clock: minutes count from then; None is when training begins."""
+    sections: tuple[Section, ...] = ()
+    """What the report shows of things that came before the run."""
 
     def check(self) -> None:
         """Refuse what cannot be trained, before anything is built."""
@@ -93,7 +98,6 @@ class Run:
             config=LoopConfig(
                 steps=config.steps,
                 log_every=config.log_every,
-                evaluate_every=config.evaluate_every,
                 checkpoint_every=config.execution.checkpoint_every,
                 patience=config.patience,
             ),
@@ -102,16 +106,33 @@ class Run:
                 precision=config.precision,
                 clip_norm=config.optimizer.clip_norm,
                 seed=config.seed,
-                two_cores=learner.divisible and self.two_cores,
+                shares=self.threads if learner.divisible else 1,
             ),
             batches=self.batches,
-            evaluate=partial(self.scores, stop=stop),
+            evaluators=self.evaluators(stop),
             keep_best=self.keep_best,
             keeper=Keeper(folder=self.folder.checkpoints, run=config.identity, keep=config.execution.keep_checkpoints),
             journal=Journal(self.folder.path, self.trackers()),
             ranks=ranks,
             stop=stop,
             watch=watch,
+            pacer=self.pacer(),
+        )
+
+    def pacer(self) -> Pacer | None:
+        """Return what keeps a run to the minutes that it was given; None where it was given none."""
+        config = self.config
+        if config.minutes is None:
+            return None
+        seconds = 60 * config.minutes
+        images = self.data.held_out / 3  # to measure one takes a third of learning from it
+        return Pacer(
+            seconds=seconds,
+            steps=config.steps,
+            evaluate_every=config.evaluate_every,
+            evaluation=images / config.batch * seconds / config.steps,
+            path=self.folder.pace,
+            ranks=self.ranks,
         )
 
     @property
@@ -120,12 +141,12 @@ class Run:
         return self.config.execution.shard and self.ranks.world > 1
 
     @property
-    def two_cores(self) -> bool:
-        """Whether two cores compute half of a batch each: on a CPU with two threads."""
+    def threads(self) -> int:
+        """Threads that may take shares of a batch: those of one rank on a CPU, in a plain step."""
         config = self.config
-        plain = not (config.execution.compiled or config.execution.recompute)
-        alone = self.ranks.world == 1 and self.ranks.device.type == "cpu" and torch.get_num_threads() == CORES
-        return plain and alone and config.precision == "float32"
+        plain = not (config.execution.compiled or config.execution.recompute) and config.precision == "float32"
+        alone = self.ranks.world == 1 and self.ranks.device.type == "cpu"
+        return torch.get_num_threads() if plain and alone else 1
 
     def learner(self, model: Model) -> Learner:
         """Put what is to be minimised around a model."""
@@ -152,7 +173,8 @@ class Run:
 
     def batches(self, start: int) -> Iterator[Batch]:
         """Yield this rank's batches from a step on, through the stages of growing images."""
-        config = self.config
+        config, *before, (first, end, size) = self.config, *self.config.phases
+        last = end if config.minutes is None else end * UNPLANNED
         stages = [
             training_batches(
                 self.data.train,
@@ -170,43 +192,33 @@ class Run:
                 balanced=config.data.balanced,
                 views=config.objective.views,
             )
-            for begin, end, size in config.phases
+            for begin, end, size in (*before, (first, last, size))
             if end > start
         ]
         return noted(itertools.chain.from_iterable(stages), self.data.train, self.skipped_file)
 
-    def answers(self, model: nn.Module, *, stop: StopSignal | None = None) -> Answers | None:
-        """Ask the model about the held-out images."""
-        held = self.data.held
-        if held is None:
-            return None
-        batch = max(self.config.batch // self.ranks.world, 1)
-        batches = evaluation_batches(
-            held,
-            self.config.preprocessing,
-            batch=batch,
-            rank=self.ranks.rank,
-            world=self.ranks.world,
-            workers=self.config.execution.workers,
-            skip_broken=self.allowance,
-        )
-        batches = noted(batches, held, self.skipped_file)
-        if stop is not None:
-            batches = _until(batches, stop)
-        if self.sharded:
-            forwards = -(-len(held) // (self.ranks.world * batch))
-            size = (1, self.config.model.channels, *self.config.preprocessing.image_size)
-            batches = in_company(batches, model, forwards, torch.zeros(size, device=self.ranks.device))
-        return answer(model, batches, held.targets, self.config.preprocessing, self.ranks)
+    def evaluators(self, stop: StopSignal | None = None) -> tuple[RunEvaluator[Any], ...]:
+        """Return everything that is measured; one rank alone may be asked to stop meanwhile."""
+        held_out = self.held_out(stop if self.ranks.world == 1 else None)
+        return (() if held_out is None else (held_out,)) + self.further
 
-    def scores(self, model: nn.Module, *, stop: StopSignal | None = None) -> dict[str, float]:
-        """Score the model on the held-out images, if there are any; one rank alone may be asked to stop meanwhile."""
-        answers = self.answers(model, stop=stop if self.ranks.world == 1 else None)
-        if answers is None:
-            return {}
-        self.latest[:] = [answers]
-        scores = {"accuracy": answers.accuracy, "loss": answers.loss}
-        return scores | ({"top5": answers.top5} if self.data.classes > 5 else {})
+    def held_out(self, stop: StopSignal | None = None) -> HeldOut | None:
+        """Return what measures a classifier on the held-out images, if there are any."""
+        config = self.config
+        if self.data.held is None or not config.objective.needs_labels:
+            return None
+        return HeldOut(
+            every=config.evaluate_every,
+            dataset=self.data.held,
+            preprocessing=config.preprocessing,
+            batch=max(config.batch // self.ranks.world, 1),
+            workers=config.execution.workers,
+            ranks=self.ranks,
+            allowance=self.allowance,
+            skipped_file=self.skipped_file,
+            sharded=self.sharded,
+            stop=stop,
+        )
 
     def keep_best(self, state: TrainState) -> None:
         """Write the model as it is now, where early stopping will want it back."""
@@ -220,7 +232,7 @@ class Run:
         """Write weights with labels, preprocessing and where they come from."""
         model = build(self.config.model, device="meta")
         model.load_state_dict({name: tensor.cpu() for name, tensor in weights.items()}, assign=True)
-        model.info = ModelInfo(labels=self.config.facts.labels)
+        model.info = ModelInfo(labels=self.config.facts.labels or None)
         parent = {} if self.config.start is None else {"parent": self.config.start.digest}
         contents = describe_model(
             model,
@@ -228,10 +240,3 @@ class Run:
             provenance=provenance | parent | {"config": to_dict(self.config)},
         )
         return write_store(contents, path)
-
-
-def _until(batches: Iterable[Batch], stop: StopSignal) -> Iterator[Batch]:
-    for batch in batches:
-        if stop.number is not None:
-            raise StoppedError("stopped while looking at held-out images.")
-        yield batch

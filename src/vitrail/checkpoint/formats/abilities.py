@@ -49,9 +49,9 @@ def check_expressible(config: ModelConfig, abilities: Abilities, *, lossy: bool)
     if not lacking and (lossy or not changed):
         return
     reasons = lacking + ([] if lossy else changed)
-    advice = "choose another format (--to vitrail holds every model)"
+    advice = "choose another format (`to` vitrail holds every model)"
     if not lacking:
-        advice = "write it all the same with lossy=True (--lossy), after which its outputs are a little different"
+        advice = "write it all the same with `lossy`, after which its outputs are a little different"
     raise CheckpointError(
         f"{abilities.library} cannot hold this model, and nothing is dropped silently; {advice}:\n"
         + "\n".join(f"    {reason}" for reason in reasons)

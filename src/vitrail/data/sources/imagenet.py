@@ -109,4 +109,4 @@ def _order(path: Path) -> dict[int, str]:
         pairs = zip(synsets["ILSVRC2012_ID"], synsets["WNID"], strict=True)
         return {int(number.item()): str(wnid) for number, wnid in pairs}
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(f"{path} has no table `synsets` of ILSVRC2012_ID and WNID; get the devkit's file.") from None
+        raise InputError(f"{path} has no table synsets of ILSVRC2012_ID and WNID; get the devkit's file.") from None

@@ -1,0 +1,86 @@
+"""What came of a run: `result.json` is this."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from vitrail.base.errors import InputError
+from vitrail.base.settings import from_dict, to_dict
+
+Weights = Literal["last", "averaged", "best"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunCost:
+    """What a run took; None is what could not be measured."""
+
+    parameters: int
+    """Weights of the model."""
+    gmacs_per_image: float
+    """Multiply-accumulates of a forward pass, in billions."""
+    seconds: float
+    """Time of training, without evaluations."""
+    images_per_second: float | None = None
+    gflops_per_second: float | None = None
+    share_of_peak: float | None = None
+    """Those beside a large matrix product on the same machine."""
+    core_hours: float | None = None
+    exaflops: float | None = None
+    """Of all steps."""
+
+    def as_dict(self) -> dict[str, float | int]:
+        """Return what was measured."""
+        return {name: value for name, value in to_dict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The figures of a finished run."""
+
+    weights: Weights
+    """Which weights were saved: the last, their average, or those of the best evaluation."""
+    steps: int
+    """Steps that were made."""
+    epochs: float
+    """How often each training image was seen."""
+    split: str | None = None
+    """What the model was measured on; None where nothing was held out."""
+    images: int | None = None
+    """Images of it that could be read."""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """Accuracy, loss and top5 on these images, and what other evaluators found, with their names in front."""
+    cost: RunCost
+    bad_steps: tuple[int, ...] = ()
+    """Steps that were passed over, since their loss was not finite."""
+    skipped: tuple[str, ...] = ()
+    """Images that could not be read."""
+    digest: str | None = None
+    """SHA-256 of the weights in the model file."""
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of right answers; None where nothing was held out."""
+        return self.figures.get("accuracy")
+
+    @property
+    def loss(self) -> float | None:
+        """The mean cross-entropy; None where nothing was held out."""
+        return self.figures.get("loss")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as `--json` prints it: figures beside the rest, without what was not measured."""
+        told = to_dict(self)
+        scope = {} if self.images is None else {"split": self.split, "images": self.images}
+        begin = {name: told[name] for name in ("weights", "steps", "epochs")} | scope | told["figures"]
+        end = {"cost": self.cost.as_dict()} | {name: told[name] for name in ("bad_steps", "skipped")}
+        return begin | end | ({} if self.digest is None else {"digest": self.digest})
+
+
+def read_result(path: Path) -> Result:
+    """Read the result of a finished run, strictly."""
+    try:
+        return from_dict(Result, json.loads(path.read_text()), where=f"the figures in {path}")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is not the result of a run: {error}.") from None

@@ -1,0 +1,162 @@
+"""What runs a network: pixels in, logits or features out.
+
+Everything that measures or predicts asks an `Engine`, and does not know what computes. `TorchEngine` runs a model of
+ours; anything else with the same members can be evaluated and can predict.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from vitrail.base.settings import to_dict
+from vitrail.base.shapes import Images, Logits, PixelBatch, Representation
+from vitrail.checkpoint.files import weights_digest
+from vitrail.data.preprocessing import Preprocessing, preset
+from vitrail.data.transforms import normalise
+from vitrail.model.contract import Model
+from vitrail.model.patches import size_text
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """A network that takes batches of pixels from 0 to 255, and normalises them itself."""
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How an image becomes the network's input: its size and channels, and the mean and std of the engine."""
+
+    @property
+    def num_outputs(self) -> int:
+        """How many classes there are; 0 where there is only a representation."""
+
+    @property
+    def feature_width(self) -> int:
+        """How many numbers a representation has."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the numbers that it computes with."""
+
+    @property
+    def digest(self) -> str:
+        """What names the network: with the same digest, the same pixels give the same numbers."""
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether several threads may call it at once, each with its share of torch's threads."""
+
+    def logits(self, pixels: PixelBatch) -> Logits:
+        """Return the score of every class, on any device and of any type."""
+
+    def features(self, pixels: PixelBatch) -> Representation:
+        """Return the representation, which is the input of the last linear layer."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorchEngine:
+    """A model, put into evaluation mode, that computes where its weights are and in their type."""
+
+    model: Model
+    """The network."""
+    preprocessing: Preprocessing
+    """How an image becomes its input."""
+    _: KW_ONLY
+    compiled_batch: int | None = None
+    """How many images torch.compile sees at once: others are split or padded, for another size would compile again.
+    None does not compile."""
+
+    def __post_init__(self) -> None:
+        """Leave training mode."""
+        self.model.eval()
+
+    @property
+    def num_outputs(self) -> int:
+        """How many classes there are."""
+        return self.model.config.num_classes
+
+    @property
+    def feature_width(self) -> int:
+        """How many numbers a representation has."""
+        return self.model.config.feature_width
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.model.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the weights."""
+        return next(self.model.parameters()).dtype
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the weights as they are now, and of the model's settings."""
+        settings = json.dumps(to_dict(self.model.config), sort_keys=True)
+        return hashlib.sha256(f"{weights_digest(self.model)} {settings}".encode()).hexdigest()
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether threads may share the work: on a CPU, and not with torch.compile, which they would all enter."""
+        return self.device.type == "cpu" and self.compiled_batch is None
+
+    @torch.inference_mode()
+    def logits(self, pixels: PixelBatch) -> Logits:
+        """Return the score of every class."""
+        return self._in_batches(self.model if self.compiled_batch is None else self._compiled, pixels)
+
+    @torch.inference_mode()
+    def features(self, pixels: PixelBatch) -> Representation:
+        """Return the input of the last linear layer."""
+        return self._in_batches(self.model.features if self.compiled_batch is None else self._compiled_features, pixels)
+
+    def _in_batches(self, network: Callable[[Images], Tensor], pixels: PixelBatch) -> Tensor:
+        """Call the network, with as many images at once as it was compiled for."""
+        size = self.compiled_batch
+        if size is None:
+            return network(self._input(pixels))
+        parts = pixels.split(size)
+        return torch.cat([network(self._input(_padded(part, size)))[: len(part)] for part in parts])
+
+    def _input(self, pixels: PixelBatch) -> Images:
+        return normalise(pixels.to(self.device), self.preprocessing).to(self.dtype)
+
+    @cached_property
+    def _compiled(self) -> Callable[[Images], Tensor]:
+        return torch.compile(self.model)
+
+    @cached_property
+    def _compiled_features(self) -> Callable[[Images], Tensor]:
+        return torch.compile(self.model.features)
+
+
+def torch_engine(model: Model) -> tuple[TorchEngine, tuple[str, ...]]:
+    """Return the engine of a model with its own preprocessing.
+
+    Where the model has none, it is that of the reference release, and a note says so.
+    """
+    if model.info.preprocessing is not None:
+        return TorchEngine(model, model.info.preprocessing), ()
+    config = model.config
+    note = (
+        "the model does not say how images become its input; as in the reference release, they are brought to "
+        f"{size_text(config.image_size)} and to the range from -1 to 1."
+    )
+    guess = preset("google", image_size=config.image_size, channels=config.channels)
+    return TorchEngine(model, guess), (note,)
+
+
+def _padded(pixels: PixelBatch, size: int) -> PixelBatch:
+    """Repeat the last image until there are as many as needed."""
+    missing = size - len(pixels)
+    return pixels if not missing else torch.cat([pixels, pixels[-1:].expand(missing, -1, -1, -1)])

@@ -1,0 +1,164 @@
+"""VTAB-1k: every task is a run by the same row of Table 4, and the score is their mean (Table 9).
+
+A task is fine-tuned on its 1,000 training images and measured on its test images, each image resized to a square as a
+whole. The paper's preprocessing is BiT's, which also crops and flips where the label allows it, without a list of those
+tasks; here none is cropped or flipped. The score is the mean over the tasks, not over the groups, and is the paper's
+only when all 19 are there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vitrail.base.errors import InputError
+from vitrail.base.ranks import Ranks
+from vitrail.data.augment.settings import Augmentation
+from vitrail.data.catalog import open_splits
+from vitrail.model.patches import Size
+from vitrail.recipes.finetuning import FINETUNING
+from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
+from vitrail.runs.adapt import adapt
+from vitrail.runs.config import DataConfig
+from vitrail.runs.data import RunData
+from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder, claimed
+from vitrail.runs.request import facts_of, fill
+from vitrail.runs.series import Cell, Row, Series, Table, Watch
+from vitrail.runs.start import Source
+from vitrail.runs.train import Run
+from vitrail.studies.vtab_tasks import TASKS
+from vitrail.training.signals import StopSignal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """What the accuracies of some tasks come to."""
+
+    groups: Mapping[str, float]
+    """The mean of each group that has a task."""
+    overall: float | None
+    """The mean over all tasks that are there; None without any."""
+    tasks: int
+    """How many that are; 19 make the paper's score."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the mean is over all 19 tasks."""
+        return self.tasks == len(TASKS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VtabResult:
+    """What came of the tasks that were run."""
+
+    model: str
+    root: str
+    path: Path
+    """Where the run folders lie."""
+    table: Table
+    missing: tuple[str, ...]
+    """Tasks of which there is no folder."""
+
+    @cached_property
+    def means(self) -> Means:
+        """The means over the tasks that did not diverge."""
+        return summarise({row.cell: row.accuracy for row in self.table.finished if row.accuracy is not None})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON holds it, beside the paper's results."""
+        return {
+            "model": self.model,
+            "root": self.root,
+            "tasks": [self._task(row) for row in self.table.rows],
+            "missing": list(self.missing),
+            "groups": dict(self.means.groups),
+            "mean": self.means.overall,
+            "mean_over": self.means.tasks,
+            "complete": self.means.complete,
+        }
+
+    def _task(self, row: Row) -> dict[str, Any]:
+        return {
+            "task": row.cell,
+            "group": next(group for group, tasks in VTAB_GROUPS.items() if row.cell in tasks),
+            "accuracy": row.accuracy,
+            "images": row.images,
+            "diverged": row.diverged,
+            "run": str(self.path / row.folder),
+            "paper": {name: column[row.cell] for name, column in TABLE_9.items()},
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class VtabStudy:
+    """Tasks that are ready to be run."""
+
+    model: str
+    root: str
+    path: Path
+    runs: Mapping[str, Run]
+    """The run of each task, in the order of Table 9."""
+    missing: tuple[str, ...]
+    ranks: Ranks
+
+    def carry_out(self, watch: Watch, stop: StopSignal) -> VtabResult:
+        """Run the tasks that are not finished; every rank calls it."""
+        series = Series(path=self.path, ranks=self.ranks, watch=watch, stop=stop)
+        with claimed(claim_folder(self.path, SERIES_LOCK), self.ranks):
+            table = series.carry_out([_cell(task, run) for task, run in self.runs.items()])
+        return VtabResult(model=self.model, root=self.root, path=self.path, table=table, missing=self.missing)
+
+
+def _cell(task: str, run: Run) -> Cell:
+    data = run.data
+    size = f"{len(data.train)} images of {data.classes} classes, {data.held_out} to be measured on."
+    return Cell(name=task, run=run, varied={"task": task}, notes=(size, *data.notes))
+
+
+def task_data(folder: Path, *, skip_broken: str = "0") -> RunData:
+    """Open the 1,000 training images and the test images of a task; classes that training lacks stay."""
+    splits = open_splits(folder, skip_broken=skip_broken)
+    train, test = splits["train"], splits["test"]
+    if len(train.labels) < 2:
+        raise InputError(f"{folder} has one class only; a classifier needs at least two.")
+    return RunData(train=train, held=test, notes=tuple(dict.fromkeys((*train.notes, *test.notes))))
+
+
+def task_run(
+    source: Source,
+    data: RunData,
+    out: Path,
+    ranks: Ranks,
+    *,
+    image_size: Size | None = None,
+    steps: int | None = None,
+    skip_broken: str = "0",
+    changes: Mapping[str, Any],
+) -> Run:
+    """Make the run of a task by Table 4, with settings that were given by hand, by path."""
+    adaptation = FINETUNING["finetune-vtab"].adaptation()
+    pixels = replace(source.preprocessing, geometry="square", crop_fraction=1.0)
+    whole = Augmentation(crop="none", flip=0.0, interpolation=pixels.interpolation, antialias=pixels.antialias)
+    draft = adapt(
+        replace(source, preprocessing=pixels),
+        facts_of(data, source.config.channels),
+        replace(adaptation, augmentation=whole),
+        image_size=image_size,
+        frozen=False,
+    )
+    where = DataConfig(where=data.train.where, skip_broken=skip_broken, role="transfer")
+    config = fill(draft, where, data, steps=steps, epochs=None, changes=changes, evaluations=1)
+    run = Run(config=config, data=data, folder=RunFolder(path=out), ranks=ranks)
+    run.check()
+    return run
+
+
+def summarise(accuracies: Mapping[str, float]) -> Means:
+    """Average the tasks that are there."""
+    groups = {group: [accuracies[task] for task in tasks if task in accuracies] for group, tasks in VTAB_GROUPS.items()}
+    return Means(
+        groups={group: sum(values) / len(values) for group, values in groups.items() if values},
+        overall=sum(accuracies.values()) / len(accuracies) if accuracies else None,
+        tasks=len(accuracies),
+    )

@@ -1,0 +1,279 @@
+"""The loop: one for everything that learns. What differs between runs is a value that it is given."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from vitrail.base.container import write_container
+from vitrail.base.errors import VitrailError, WriteError
+from vitrail.base.files import atomic_write
+from vitrail.base.journal import Journal
+from vitrail.base.ranks import Ranks
+from vitrail.base.tensors import from_tensors
+from vitrail.data.loader import Batch
+from vitrail.model.contract import Model
+from vitrail.training.evaluator import Evaluator
+from vitrail.training.keeper import Keeper
+from vitrail.training.pacing import Pacer
+from vitrail.training.schedules import Schedule
+from vitrail.training.signals import StopSignal
+from vitrail.training.state import TrainState
+from vitrail.training.step import StepConfig, Taken, take_step
+
+Watch = Callable[[int, dict[str, float]], None]
+
+MOST_BAD_IN_A_ROW = 3
+
+
+class DivergedError(VitrailError):
+    """A loss that is not finite, three times in a row; `step` is the last of them."""
+
+    exit_code = 1
+
+    def __init__(self, sentence: str, *, step: int) -> None:
+        super().__init__(sentence)
+        self.step = step
+
+
+class StoppedError(VitrailError):
+    """A run that was asked to stop, and has saved itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopConfig:
+    """How long, and what is done how often; all in steps."""
+
+    steps: int
+    log_every: int
+    checkpoint_every: int
+    patience: int | None = None
+    """Evaluations without a better score after which the run ends; None never ends early."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """Everything that a run is made of, put together by `runs/`."""
+
+    state: TrainState
+    parallel: nn.Module
+    """The learner, wrapped for several ranks where there are several."""
+    schedule: Schedule
+    config: LoopConfig
+    step: StepConfig
+    batches: Callable[[int], Iterator[Batch]]
+    """Batches from a step on."""
+    evaluators: Sequence[Evaluator[Any]]
+    """What is measured; the figure that the learner names decides what is best, and about early stopping."""
+    keep_best: Callable[[TrainState], None]
+    """Called while the model has the weights of the best evaluation so far; on every rank."""
+    keeper: Keeper
+    journal: Journal
+    ranks: Ranks
+    stop: StopSignal
+    watch: Watch
+    pacer: Pacer | None = None
+    """What keeps the number of steps to the time of a run that was given minutes."""
+    outcomes: dict[str, Any] = field(default_factory=dict)
+    """The last outcome of each evaluator, by its name; those of another process are not there."""
+
+    def run(self) -> None:
+        """Train from where the state is to the end."""
+        progress, clock = self.state.progress, _Clock()
+        if progress.step and self._evaluators_due():
+            self._look_after()
+        batches = self.batches(progress.step)
+        while progress.step < self.steps and not progress.stopped:
+            self._keep_pace()
+            batch = next(batches).to(self.ranks.device)
+            rate = self.schedule.rate(progress.step, self.steps)
+            if progress.step not in progress.bad_steps:
+                taken = self.take(batch, rate)
+                if taken is None and self._go_back(batch):
+                    batches, progress = self.batches(self.state.progress.step), self.state.progress
+                    continue
+                clock.images += 0 if taken is None else taken.images
+            progress.step += 1
+            if self._due(self.config.log_every):
+                self._log(rate, clock.read())
+            with clock.paused():
+                self._look_after()
+
+    @property
+    def steps(self) -> int:
+        """The steps of the whole run, as they are planned now."""
+        return self.config.steps if self.pacer is None else self.pacer.steps
+
+    def _keep_pace(self) -> None:
+        """Look at the clock, where there is one to look at, and report a new plan."""
+        if self.pacer is None:
+            return
+        before = self.steps
+        self.pacer.check(self.state.progress.step)
+        if self.steps != before:
+            self.watch(self.state.progress.step, {"planned_steps": float(self.steps)})
+
+    def take(self, batch: Batch, rate: float) -> Taken | None:
+        """Take a step and count it; None when its loss or gradient was not finite."""
+        taken = take_step(self.state, self.parallel, batch, rate, steps=self.steps, config=self.step, ranks=self.ranks)
+        if not taken.good:
+            return taken if taken.overflow else None
+        window = self.state.progress.window
+        sums = {"images": taken.images, "loss": taken.loss * taken.images, "gradient_norm": taken.norm * taken.images}
+        for name, value in (sums | taken.sums).items():
+            window[name] = window.get(name, 0.0) + value
+        return taken
+
+    def _look_after(self) -> None:
+        """Evaluate, save and stop where it is time for that; a stop does not wait for an evaluation."""
+        stopping = self.ranks.any(self.stop.asked)
+        if not stopping:
+            self._evaluate_in_time()
+            stopping = bool(self._evaluators_due())  # one was interrupted
+        if stopping or self._due(self.config.checkpoint_every):
+            self._checkpoint()
+        if stopping and (self.state.progress.step < self.steps or self._evaluators_due()):
+            raise StoppedError(f"stopped after step {self.state.progress.step}; the same command resumes from there.")
+
+    def _evaluators_due(self) -> list[Evaluator[Any]]:
+        """Return the evaluators whose turn it is, without those that have had it."""
+        return [evaluator for evaluator in self.evaluators if self._due(evaluator.every) and not self.is_new(evaluator)]
+
+    def is_new(self, evaluator: Evaluator[Any]) -> bool:
+        """Tell whether an evaluator has measured the weights of the present step."""
+        return self.state.progress.evaluated.get(evaluator.name, 0) == self.state.progress.step
+
+    def _due(self, every: int) -> bool:
+        step = self.state.progress.step
+        return step % every == 0 or step == self.steps
+
+    def _log(self, rate: float, timing: dict[str, float]) -> None:
+        progress = self.state.progress
+        window, progress.window = progress.window, {}
+        images = window.pop("images", 0.0)
+        if not images:
+            return
+        means = {name: value / images for name, value in window.items()}
+        metrics = {name: means.pop(name) for name in ("loss", "gradient_norm")} | {"learning_rate": rate} | means
+        if self.ranks.first:
+            self.journal.log(progress.step, metrics, timing)
+        self.watch(progress.step, metrics | timing)
+
+    def _evaluate_in_time(self) -> None:
+        """Evaluate, and let the clock know what it took."""
+        before, due = time.monotonic(), bool(self._evaluators_due())
+        self._evaluate()
+        if self.pacer is not None and due:
+            self.pacer.pause(time.monotonic() - before, evaluated=True)
+
+    def _evaluate(self) -> None:
+        """Let the evaluators whose turn it is measure the weights that would be saved now."""
+        due = self._evaluators_due()
+        if not due:
+            return
+        try:
+            with self.saved_weights() as model:
+                for evaluator in due:
+                    self._measure(evaluator, model)
+        except StoppedError:
+            return  # it comes first when the run is resumed
+
+    @contextmanager
+    def saved_weights(self) -> Iterator[Model]:
+        """Give the model, in evaluation mode, the weights that the run would save: the averaged, if it averages."""
+        state = self.state
+        with nullcontext() if state.average is None else state.average.applied():
+            state.learner.eval()
+            try:
+                yield state.learner.model
+            finally:
+                state.learner.train()
+
+    def _measure(self, evaluator: Evaluator[Any], model: Model) -> None:
+        """Measure, remember the best, and decide about stopping early."""
+        progress, learner = self.state.progress, self.state.learner
+        outcome = evaluator.evaluate(model)
+        figures = evaluator.journaled(outcome)
+        progress.evaluated[evaluator.name] = progress.step
+        self.outcomes[evaluator.name] = outcome
+        if self.ranks.first:
+            self.journal.log(progress.step, figures)
+        self.watch(progress.step, figures)
+        if learner.score not in figures:
+            return
+        score = figures[learner.score] * (1 if learner.higher_is_better else -1)
+        if progress.best is None or score > progress.best:
+            progress.best, progress.best_step = score, progress.step
+            self.keep_best(self.state)
+        elif self.config.patience is not None and progress.best_step is not None:
+            progress.stopped = (progress.step - progress.best_step) // evaluator.every >= self.config.patience
+
+    def _checkpoint(self) -> None:
+        """Save, unless the weights have become useless; a disk that is full costs nothing that was saved before."""
+        if self.state.finite():
+            if self.pacer is not None:
+                self.state.progress.seconds = self.pacer.elapsed
+            if self.ranks.first:
+                self.journal.sync()
+            self.keeper.save(self.state, self.ranks)
+
+    def _go_back(self, batch: Batch) -> bool:
+        """Keep the batch for whoever wants to know, pass over it, and tell whether the state had to be restored.
+
+        The step that failed has moved nothing, so the last good state is the one in memory; unless the weights
+        themselves are no numbers any more, and a checkpoint takes their place.
+        """
+        step = self.state.progress.step
+        bad = [*self.state.progress.bad_steps, step]
+        if self.ranks.first:
+            self._keep_batch(batch, step)
+        if set(range(step - MOST_BAD_IN_A_ROW + 1, step + 1)) <= set(bad):
+            raise DivergedError(
+                f"the loss was not finite {MOST_BAD_IN_A_ROW} times in a row, up to step {step}; the batches are in "
+                f"{self.bad_folder}. Lower the learning rate, lengthen the warm-up, or clip gradients.",
+                step=step,
+            )
+        self.watch(step, {"bad_step": float(step)})
+        broken = not self.state.finite()
+        if broken:
+            self.keeper.load(self.state, self.ranks)
+            if self.ranks.first:
+                self.journal.rewind(self.state.progress.step)
+        self.state.progress.bad_steps = bad
+        return broken
+
+    @property
+    def bad_folder(self) -> Path:
+        """Where batches lie whose loss was not finite."""
+        return self.keeper.folder.parent / "bad"
+
+    def _keep_batch(self, batch: Batch, step: int) -> None:
+        self.bad_folder.mkdir(exist_ok=True)
+        path = self.bad_folder / f"step-{step:09}.safetensors"
+        with suppress(WriteError), atomic_write(path) as file:  # a full disk must not hide the loss
+            write_container(file, from_tensors(batch.tensors(), "the batch"), {}, digest=False)
+
+
+class _Clock:
+    """Time and images since the last line, without what is not training."""
+
+    def __init__(self) -> None:
+        self.images, self.started = 0, time.perf_counter()
+
+    def read(self) -> dict[str, float]:
+        """Return seconds and speed, and start again."""
+        seconds = time.perf_counter() - self.started
+        found = {"seconds": seconds, "images_per_second": self.images / seconds}
+        self.images, self.started = 0, time.perf_counter()
+        return found
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Do not count what happens here."""
+        before = time.perf_counter()
+        yield
+        self.started += time.perf_counter() - before

@@ -1,0 +1,123 @@
+"""Everything that one step hands to the next, as named tensors and a few numbers.
+
+A run is a function of its config and this state: who has both goes on exactly as if nothing had happened. Randomness
+is not here, since it depends on the step alone (`base/seeds.py`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.optim import Optimizer
+
+from vitrail.base.errors import CheckpointError
+from vitrail.training.averaging import Average
+from vitrail.training.learner import Learner
+
+
+@dataclass(kw_only=True)
+class Progress:
+    """How far a run is; all of it is stored in checkpoints as JSON."""
+
+    step: int = 0
+    """Updates done, or passed over."""
+    bad_steps: list[int] = field(default_factory=list)
+    """Steps whose loss was not finite, and which were passed over."""
+    loss_scale: float = 65536.0
+    """What float16 multiplies the loss by, so that small gradients survive."""
+    scale_steps: int = 0
+    """Steps since that scale changed."""
+    window: dict[str, float] = field(default_factory=dict)
+    """Sums since the last line of metrics."""
+    best: float | None = None
+    """The best score of an evaluation so far; with the other sign where less is better."""
+    best_step: int | None = None
+    """The step of that evaluation."""
+    seconds: float = 0.0
+    """Time that a run with minutes had taken when it was saved."""
+    stopped: bool = False
+    """Whether early stopping has ended the run."""
+    evaluated: dict[str, int] = field(default_factory=dict)
+    """The step at which each evaluator has last measured, by its name; one that was interrupted is made up for."""
+
+
+@dataclass(kw_only=True)
+class TrainState:
+    """What learns, and how far it is."""
+
+    learner: Learner
+    optimizer: Optimizer
+    average: Average | None = None
+    progress: Progress = field(default_factory=Progress)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Gather every tensor whole; a collective where parameters are sharded."""
+        named = {f"learner.{name}": tensor for name, tensor in self.learner.state_dict().items()}
+        for name, parameter in self.learner.named_parameters():
+            for slot, value in self.optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    named[f"optimizer.{name}:{slot}"] = value
+        if self.average is not None:
+            named |= {f"average.{name}": tensor for name, tensor in self.average.shadow.items()}
+        return {name: whole(tensor) for name, tensor in named.items()}
+
+    @torch.no_grad()
+    def restore(self, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
+        """Take over a stored state, or say everything in which it differs."""
+        own = {f"learner.{name}": tensor for name, tensor in self.learner.state_dict().items()}
+        if self.average is not None:
+            own |= {f"average.{name}": tensor for name, tensor in self.average.shadow.items()}
+        _check_fits(own, tensors)
+        for name, tensor in own.items():
+            put(tensor, tensors[name])
+        self.optimizer.state.clear()
+        for name, parameter in self.learner.named_parameters():
+            prefix = f"optimizer.{name}:"
+            slots = {key.removeprefix(prefix): tensors[key] for key in tensors if key.startswith(prefix)}
+            if slots:
+                self.optimizer.state[parameter] = {
+                    slot: self._slot(tensor, parameter) for slot, tensor in slots.items()
+                }
+        self.progress = Progress(**progress)
+
+    def _slot(self, tensor: Tensor, parameter: Tensor) -> Tensor:
+        """Lay out what an optimiser remembers; counts of steps stay on the CPU unless a fused kernel reads them."""
+        if tensor.shape == parameter.shape and tensor.ndim:
+            return laid_out(tensor, parameter)
+        return tensor.to(parameter.device if self.optimizer.defaults.get("fused") else "cpu", copy=True)
+
+    def finite(self) -> bool:
+        """Tell whether every weight is a number."""
+        return all(bool(whole(weight).isfinite().all()) for weight in self.learner.parameters())
+
+
+def _check_fits(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+    found = {name for name in tensors if not name.startswith("optimizer.")}
+    differences = [f"{name} is missing" for name in sorted(own.keys() - found)]
+    differences += [f"{name} is too many" for name in sorted(found - own.keys())]
+    differences += [
+        f"{name} of {tuple(tensors[name].shape)} for {tuple(tensor.shape)}"
+        for name, tensor in own.items()
+        if name in found and tensors[name].shape != tensor.shape
+    ]
+    if differences:
+        raise CheckpointError(f"the checkpoint is of another model: {'; '.join(differences)}.")
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """Gather a sharded tensor; others are whole already."""
+    return tensor.full_tensor().detach() if isinstance(tensor, DTensor) else tensor.detach()
+
+
+def put(target: Tensor, tensor: Tensor) -> None:
+    """Copy a whole tensor into one that may be sharded."""
+    target.copy_(laid_out(tensor, target))
+
+
+def laid_out(tensor: Tensor, like: Tensor) -> Tensor:
+    """Return a copy of a whole tensor on the devices and in the shards of another."""
+    moved = tensor.to(like.device, copy=True)
+    return distribute_tensor(moved, like.device_mesh, like.placements) if isinstance(like, DTensor) else moved

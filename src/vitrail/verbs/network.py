@@ -1,0 +1,156 @@
+"""A network to measure, however it is given: a file, a model in memory, a classifier, any engine."""
+
+import copy
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from vitrail.base.errors import ConfigError
+from vitrail.base.notes import Note
+from vitrail.base.ranks import Ranks, check_device
+from vitrail.checkpoint.files import assemble, head_notes, read
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.info import ModelInfo
+from vitrail.model.patches import Size
+from vitrail.prediction.classifier import Classifier
+from vitrail.runtime.engine import Engine, TorchEngine, torch_engine
+from vitrail.verbs.computing import computing
+
+ModelLike = str | os.PathLike[str] | Model | Classifier | Engine
+"""A file or folder of weights, a model in memory, or what predicts with one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSettings:
+    """How a file of weights is read; a model in memory takes none of these."""
+
+    image_size: int | Size | None = None
+    """Height and width that images are brought to, where the file does not say so or another is wanted."""
+    num_heads: int | None = None
+    """Attention heads, where the file does not say so."""
+    pickle: bool = False
+    """Whether torch's pickled files may be opened, of which only tensors are read."""
+    device: str | torch.device = "auto"
+    """Where the model computes."""
+
+    def __post_init__(self) -> None:
+        """Refuse a device that is not there, before anything is read."""
+        if str(self.device) != "auto":
+            check_device(torch.device(self.device))
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """The settings of the model that were given."""
+        named = {"image_size": self.image_size, "num_heads": self.num_heads}
+        return {name: value for name, value in named.items() if value is not None}
+
+    def check(self, device: torch.device) -> None:
+        """Refuse settings of a file, and another device, for a model that is in memory on a device."""
+        for name in (*self.overrides, *(["pickle"] if self.pickle else [])):
+            raise ConfigError(
+                f"{name} is for models that are read from a file, but this one is in memory; leave it out."
+            )
+        if str(self.device) != "auto" and torch.device(self.device).type != device.type:
+            raise ConfigError(f"device is {self.device}, but the model is in memory on {device}; move it there first.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Network:
+    """An engine, and what is known about the model behind it."""
+
+    engine: Engine
+    name: str
+    """What it is called in messages: its file, if it has one."""
+    info: ModelInfo = field(default_factory=ModelInfo)
+    """What goes with the weights."""
+    digest: str | None = None
+    """SHA-256 of the file; None for a model in memory, which may have changed since it was read."""
+    config: ModelConfig | None = None
+    """The settings of the model; None for an engine of another kind."""
+    notes: tuple[str, ...] = ()
+    """What the user should know about it, a sentence each."""
+    head_notes: tuple[str, ...] = ()
+    """The same about its head, for who uses it."""
+
+
+@contextmanager
+def open_network(
+    model: ModelLike,
+    *,
+    file: FileSettings,
+    threads: int | None,
+    note: Note,
+    preprocessing: Preprocessing | None = None,
+    float32: bool = False,
+) -> Iterator[tuple[Network, Ranks]]:
+    """Open a network together with the ranks that compute with it, and leave a model in memory as it was.
+
+    `float32` measures a model of another type in float32; a classifier and an engine compute as they do.
+    """
+    if isinstance(model, str | os.PathLike):
+        with computing(threads, file.device, note) as ranks:
+            contents = read(os.fspath(model), pickle=file.pickle, **file.overrides)
+            loaded = assemble(contents, device=ranks.device)
+            network = _of_model(loaded.float() if float32 else loaded, preprocessing)
+            yield replace(network, name=os.fspath(model), digest=contents.digest), ranks
+        return
+    if isinstance(model, Classifier | Engine):
+        if preprocessing is not None:
+            raise ConfigError("preprocessing is given, but a classifier or engine has its own; leave it out.")
+        network = _of_classifier(model) if isinstance(model, Classifier) else Network(engine=model, name="the engine")
+        with _in_memory(network.engine.device, file, threads, note) as ranks:
+            yield network, ranks
+        return
+    with evaluating(model):
+        same = not float32 or next(model.parameters()).dtype == torch.float32
+        network = _of_model(model if same else copy.deepcopy(model).float(), preprocessing)
+        with _in_memory(network.engine.device, file, threads, note) as ranks:
+            yield network, ranks
+
+
+@contextmanager
+def evaluating(model: Model) -> Iterator[None]:
+    """Put a model into evaluation mode for a while."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        if training:
+            model.train()
+
+
+@contextmanager
+def _in_memory(device: torch.device, file: FileSettings, threads: int | None, note: Note) -> Iterator[Ranks]:
+    file.check(device)
+    with computing(threads, device, note) as ranks:
+        yield ranks
+
+
+def _of_classifier(classifier: Classifier) -> Network:
+    return Network(
+        engine=classifier.engine,
+        name="the classifier",
+        info=replace(classifier.info, labels=classifier.labels),
+        notes=classifier.notes,
+    )
+
+
+def _of_model(model: Model, preprocessing: Preprocessing | None) -> Network:
+    if preprocessing is None:
+        engine, guessed = torch_engine(model)
+    else:
+        engine, guessed = TorchEngine(model, preprocessing), ()
+    return Network(
+        engine=engine,
+        name="the model",
+        info=model.info,
+        config=model.config,
+        notes=(*model.info.notes, *guessed),
+        head_notes=head_notes(model),
+    )

@@ -1,0 +1,195 @@
+"""Classify images: one photo, a list, or a folder of any size, into a list or into a file."""
+
+import glob
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vitrail.base.errors import ConfigError
+from vitrail.base.memory import keep_freed_memory
+from vitrail.base.notes import Note, logged
+from vitrail.base.progress import Progress, silent
+from vitrail.base.ranks import Ranks
+from vitrail.data.pictures import Picture
+from vitrail.model.patches import Size
+from vitrail.prediction.classifier import Classifier
+from vitrail.prediction.folder import Listing, list_images
+from vitrail.prediction.prediction import Prediction
+from vitrail.prediction.work import Outcome, Work
+from vitrail.prediction.writers import Row, check_output
+from vitrail.runtime.engine import Engine
+from vitrail.verbs.computing import computing
+from vitrail.verbs.network import FileSettings, ModelLike, evaluating
+
+File = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierSettings:
+    """How a model becomes a classifier; one that is a classifier already takes none of these."""
+
+    labels: Sequence[str] | File | None = None
+    batch: int | None = None
+    workers: int | None = None
+    compiled: bool = False
+    threads: int | None = None
+    file: FileSettings = field(default_factory=FileSettings)
+
+
+def predict(
+    model: ModelLike,
+    images: Picture | list[Any] | tuple[Any, ...],
+    *,
+    top: int = 5,
+    out: File | None = None,
+    labels: Sequence[str] | File | None = None,
+    image_size: int | Size | None = None,
+    batch: int | None = None,
+    workers: int | None = None,
+    threads: int | None = None,
+    device: str | torch.device = "auto",
+    compiled: bool = False,
+    pickle: bool = False,
+    progress: Progress = silent,
+    note: Note = logged,
+) -> Prediction | list[Prediction] | Outcome | None:
+    """Return the most probable classes of one image, of each image of a list, or of a whole folder.
+
+        >>> model = vitrail.create("Ti/16", num_classes=2, image_size=32, seed=0)
+        >>> photo = numpy.zeros((40, 60, 3), numpy.uint8)
+        >>> vitrail.predict(model, photo, labels=["ant", "bee"]).top
+        (('ant', 0.5), ('bee', 0.5))
+        >>> [answer.name for answer in vitrail.predict(model, [photo, photo], labels=["ant", "bee"])]
+        ['image 0', 'image 1']
+
+    `model` is a file of any format, a model in memory, a `Classifier`, or any engine. An image is a path, the bytes of
+    a file, a Pillow image, or an array or tensor of uint8; one image gives a `Prediction`, a list gives a list, and the
+    first one that cannot be read raises an `ImageError`. A path may also name a folder, a pattern, or `@LIST`, a text
+    with a path on each line: these give a list, without the images that could not be read, which are noted.
+
+    With `out`, which ends in `.csv`, `.jsonl` or `.parquet`, paths of any number are answered into that file, and what
+    came out is returned. Stopped at any time, the same call resumes; under torchrun ranks share the images, and the
+    first one returns what came out.
+    """
+    file = FileSettings(image_size=image_size, pickle=pickle, device=device)
+    settings = ClassifierSettings(
+        labels=labels, batch=batch, workers=workers, compiled=compiled, threads=threads, file=file
+    )
+    if top < 1:
+        raise ConfigError(f"top is {top}, but must be at least 1.")
+    words = list(images) if isinstance(images, list | tuple) else [images]
+    paths = [os.fspath(word) for word in words if isinstance(word, str | os.PathLike)]
+    if out is not None:
+        if len(paths) < len(words):
+            raise ConfigError("out is given, so images must be paths of files and folders; leave it out for others.")
+        return write_predictions(model, paths, Path(out), settings, top=top, progress=progress, note=note)
+    if len(paths) == len(words) and any(map(_is_many, paths)):
+        with answering(model, paths, settings, top=top, note=note) as (_, rows):
+            return [Prediction(name=row.path, top=row.top) for row in _good(rows, note)]
+    with open_classifier(model, settings, note) as (classifier, _):
+        return classifier.predict(images, top=top)
+
+
+@contextmanager
+def answering(
+    model: ModelLike,
+    words: Sequence[str],
+    settings: ClassifierSettings,
+    *,
+    top: int,
+    note: Note,
+    stdin: Callable[[], bytes] = bytes,
+) -> Iterator[tuple[Listing, Iterator[Row]]]:
+    """List the files that words stand for, and answer for each of them, in order, while the caller reads."""
+    with open_classifier(model, settings, note) as (classifier, ranks):
+        if ranks.world > 1:
+            raise ConfigError("several ranks answer into one file; name it with `out`.")
+        listing = _list(words, stdin, note)
+        answers = classifier.answers(lambda row: classifier.prepare(listing.read(row)), range(len(listing)), top=top)
+        with closing(answers):
+            yield listing, (Row.of(listing.name(row), answer, classifier.labels) for row, answer in answers)
+
+
+def write_predictions(
+    model: ModelLike,
+    words: Sequence[str],
+    out: Path,
+    settings: ClassifierSettings,
+    *,
+    top: int,
+    progress: Progress,
+    note: Note,
+    stdin: Callable[[], bytes] = bytes,
+) -> Outcome | None:
+    """Answer for the files that words stand for into one file; only the first rank returns what came out."""
+    check_output(out)
+    with open_classifier(model, settings, note) as (classifier, ranks):
+        work = Work(classifier=classifier, out=out, top=top, ranks=ranks)
+        return work.run(lambda: _list(words, stdin, note), progress if ranks.first else silent)
+
+
+@contextmanager
+def open_classifier(model: ModelLike, settings: ClassifierSettings, note: Note) -> Iterator[tuple[Classifier, Ranks]]:
+    """Make a classifier of a model, together with the ranks that compute with it; a model in memory stays as it was."""
+    keep_freed_memory()
+    own: dict[str, Any] = {"labels": settings.labels, "batch": settings.batch, "workers": settings.workers}
+    if isinstance(model, str | os.PathLike):
+        with computing(settings.threads, settings.file.device, note) as ranks:
+            if not ranks.first:
+                logging.getLogger("vitrail").setLevel(logging.ERROR)  # the first rank says it for all
+            yield (
+                Classifier.load(
+                    model,
+                    device=ranks.device,
+                    image_size=settings.file.image_size,
+                    pickle=settings.file.pickle,
+                    compiled=settings.compiled,
+                    **own,
+                ),
+                ranks,
+            )
+        return
+    if isinstance(model, Classifier):
+        if settings.compiled or any(value is not None for value in own.values()):
+            raise ConfigError("labels, batch, workers and compiled are a classifier's own; give them when it is made.")
+        settings.file.check(model.engine.device)
+        with computing(settings.threads, model.engine.device, note) as ranks:
+            yield model, ranks
+        return
+    if isinstance(model, Engine):
+        settings.file.check(model.device)
+        with computing(settings.threads, model.device, note) as ranks:
+            yield Classifier.of(model, **own), ranks
+        return
+    device = next(model.parameters()).device
+    settings.file.check(device)
+    with evaluating(model), computing(settings.threads, device, note) as ranks:
+        yield Classifier.of(model, compiled=settings.compiled, **own), ranks
+
+
+def _is_many(path: str) -> bool:
+    """Tell whether a path stands for several images: a folder, a list, a pattern."""
+    there = os.path.lexists(path)
+    return os.path.isdir(path) if there else path.startswith("@") or glob.has_magic(path)  # noqa: PTH112
+
+
+def _list(words: Sequence[str], stdin: Callable[[], bytes], note: Note) -> Listing:
+    listing = list_images(words, stdin)
+    for sentence in listing.notes:
+        note(sentence)
+    return listing
+
+
+def _good(rows: Iterator[Row], note: Note) -> Iterator[Row]:
+    """Pass on the rows with an answer, and note the others."""
+    for row in rows:
+        if row.error is None:
+            yield row
+        else:
+            note(f"{row.path}: {row.error}")

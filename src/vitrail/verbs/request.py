@@ -1,0 +1,180 @@
+"""What a caller asks of a training run, by the keywords of `vitrail.train` and `vitrail.finetune`.
+
+None, False and an empty sequence stand for what was not asked: the recipe, the rule or the stored run decides it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.base.settings import from_dict
+from vitrail.base.trackers import TrackerName
+from vitrail.model.build import as_size
+from vitrail.model.patches import Size
+from vitrail.runs.config import DataConfig, Device, with_settings
+from vitrail.training.optimizers import OptimizerName
+from vitrail.training.schedules import Shape
+from vitrail.training.step import Precision
+
+# Keyword -> the setting of `RunConfig` that it stands for, by path.
+PATHS = {
+    "batch": "batch",
+    "seed": "seed",
+    "skip_broken": "data.skip_broken",
+    "root": "data.root",
+    "balanced": "data.balanced",
+    "optimizer": "optimizer.name",
+    "learning_rate": "schedule.peak",
+    "schedule": "schedule.shape",
+    "warmup": "schedule.warmup_steps",
+    "weight_decay": "optimizer.weight_decay",
+    "layer_decay": "optimizer.layer_decay",
+    "freeze": "optimizer.frozen",
+    "dropout": "model.dropout",
+    "label_smoothing": "objective.label_smoothing",
+    "class_weights": "objective.class_weights",
+    "mixup": "augmentation.mixup",
+    "cutmix": "augmentation.cutmix",
+    "averaging": "averaging",
+    "drop_patches": "objective.drop_patches",
+    "patience": "patience",
+    "precision": "precision",
+    "evaluate_every": "evaluate_every",
+    "checkpoint_every": "execution.checkpoint_every",
+}
+# The same for how the work is done, which a stored run may change.
+EXECUTION = {
+    name: f"execution.{name}"
+    for name in ("device", "threads", "workers", "recompute", "shard", "keep_checkpoints", "track", "micro_batch")
+} | {"compile": "execution.compiled"}
+SHAPING = ("recipe", "image_size", "epochs", "minutes", "fraction", "val_fraction")
+"""Keywords that shape a run once and for all: they cannot change a stored one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """The keywords that every run has."""
+
+    data: str | Path | None = None
+    """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
+    recipe: str | None = None
+    """The name of a recipe."""
+    image_size: int | Size | None = None
+    """Height and width that images are brought to, in pixels; one number for a square."""
+    steps: int | None = None
+    """Updates of the weights."""
+    epochs: float | None = None
+    """Passes over the training images, in place of steps."""
+    minutes: float | None = None
+    """Train as many steps as fit into this time."""
+    batch: int | None = None
+    """Images in an update, over all ranks."""
+    seed: int | None = None
+    """Everything random follows from it."""
+    optimizer: OptimizerName | None = None
+    learning_rate: float | None = None
+    """The highest learning rate."""
+    schedule: Shape | None = None
+    """How the learning rate falls."""
+    warmup: int | None = None
+    """Steps in which the learning rate rises."""
+    weight_decay: float | None = None
+    dropout: float | None = None
+    label_smoothing: float | None = None
+    mixup: float | None = None
+    cutmix: float | None = None
+    averaging: float | None = None
+    """Factor of Polyak averaging; 0 is off."""
+    drop_patches: float | None = None
+    layer_decay: float | None = None
+    freeze: Sequence[str] = ()
+    """Parameters that stay as they are; * stands for anything."""
+    balanced: bool = False
+    class_weights: bool = False
+    patience: int | None = None
+    precision: Precision | None = None
+    val_fraction: float | None = None
+    fraction: float | None = None
+    skip_broken: str | None = None
+    root: str | None = None
+    evaluate_every: int | None = None
+    checkpoint_every: int | None = None
+    keep_checkpoints: int | None = None
+    micro_batch: int | Literal["auto"] | None = None
+    """Images that go through the model at once; auto finds the most that fit."""
+    workers: int | None = None
+    threads: int | None = None
+    device: Device | None = None
+    recompute: bool = False
+    compile: bool = False
+    shard: bool = False
+    track: Sequence[TrackerName] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Any other setting of `RunConfig` by its path, such as augmentation.flip; it has the last word."""
+    resume: str | Path | None = None
+    """The folder of a run to resume, with its own settings."""
+    out: str | Path | None = None
+    """The folder of the run."""
+
+    @property
+    def size(self) -> Size | None:
+        """The image size as height and width."""
+        return None if self.image_size is None else as_size(self.image_size)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings that were asked for and decide the result, by path."""
+        changes = {path: getattr(self, name) for name, path in PATHS.items() if self.asks(name)}
+        if changes.get("averaging") == 0:
+            changes["averaging"] = None
+        return changes | dict(self.settings)
+
+    @property
+    def execution(self) -> dict[str, Any]:
+        """The settings that were asked for of how the work is done, by path; `auto` is resolved later."""
+        paths = {name: path for name, path in EXECUTION.items() if self.asks(name)}
+        return {path: getattr(self, name) for name, path in paths.items() if getattr(self, name) != "auto"}
+
+    def asks(self, name: str) -> bool:
+        """Tell whether a keyword was given; 0 is something to ask for."""
+        value = getattr(self, name)
+        return value is not None and value is not False and value != () and value != []
+
+    def data_config(self, where: str | Path) -> DataConfig:
+        """Return which data a new run takes, and check that it has one length."""
+        if sum(length is not None for length in (self.steps, self.epochs, self.minutes)) > 1:
+            raise ConfigError("a run has one length: give `steps`, `epochs` or `minutes`.")
+        for name, most in (("epochs", inf), ("minutes", inf), ("fraction", 1.0)):
+            value = getattr(self, name)
+            if value is not None and not (0 < value <= most and isfinite(value)):
+                raise ConfigError(f"`{name}` is {value}, but must be above 0{' and at most 1' if most == 1 else ''}.")
+        shares = {f"data.{name}": getattr(self, name) for name in ("val_fraction", "fraction") if self.asks(name)}
+        paths = shares | {path: value for path, value in self.changes.items() if path.startswith("data.")}
+        settings = with_settings({"data": {"where": str(where)}}, paths)["data"]
+        return from_dict(DataConfig, settings, where="the settings of the data")
+
+    def refuse(self, names: Sequence[str], way: str) -> None:
+        """Refuse keywords that a stored run has no use for any more; `way` is the one that names it."""
+        asked = [f"`{name}`" for name in (*SHAPING, *names) if self.asks(name)]
+        asked += ["`micro_batch` auto"] if self.micro_batch == "auto" else []
+        if asked:
+            raise ConfigError(
+                f"{', '.join(asked)} cannot change a stored run; leave {'it' if len(asked) == 1 else 'them'} out, or "
+                f"start a new run without `{way}`."
+            )
+
+
+Asked = TypeVar("Asked", bound=RunRequest)
+
+
+def make_request(kind: type[Asked], data: str | Path | None, keywords: Mapping[str, Any]) -> Asked:
+    """Make a request of the keywords of a function; an unknown one is refused with the names near it."""
+    names = [field.name for field in fields(kind) if field.name != "data"]
+    for name in keywords:
+        if name not in names:
+            near = did_you_mean(name, names)
+            raise ConfigError(f"there is no keyword {name!r}; settings by path go into `settings`.{near}")
+    return kind(data=data, **keywords)

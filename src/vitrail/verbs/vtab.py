@@ -1,0 +1,102 @@
+"""From what is asked of VTAB-1k to a study that is ready: the model, the tasks that are there, a run for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+from vitrail.base.ranks import Ranks
+from vitrail.model.build import as_size
+from vitrail.model.patches import Size
+from vitrail.runs.config import Device
+from vitrail.runs.start import model_name, open_source
+from vitrail.studies.vtab import VtabResult, VtabStudy, task_data, task_run
+from vitrail.studies.vtab_tasks import TASKS, find_tasks
+from vitrail.verbs.frame import training_frame
+from vitrail.verbs.keywords import VtabKeywords
+from vitrail.verbs.watch import watched
+
+PATHS = {
+    "batch": "batch",
+    "learning_rate": "schedule.peak",
+    "seed": "seed",
+    "device": "execution.device",
+    "workers": "execution.workers",
+    "micro_batch": "execution.micro_batch",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VtabRequest:
+    """The keywords of `vitrail.vtab`; None is the paper's value, or this machine's."""
+
+    model: str | Path
+    """The model to begin with."""
+    root: str | Path
+    """The folder in which the folders of the tasks lie."""
+    tasks: Sequence[str] = ()
+    """Tasks to run; all that are there unless some are named."""
+    out: str | Path | None = None
+    image_size: int | Size | None = None
+    steps: int | None = None
+    batch: int | None = None
+    learning_rate: float | None = None
+    seed: int = 0
+    skip_broken: str = "0"
+    micro_batch: int | None = None
+    workers: int = 0
+    threads: int | None = None
+    device: Device = "auto"
+    num_heads: int | None = None
+    pickle: bool = False
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings that were asked for, by path."""
+        return {path: getattr(self, name) for name, path in PATHS.items() if getattr(self, name) is not None}
+
+
+def vtab(model: str | Path, root: str | Path, *, quiet: bool = False, **keywords: Unpack[VtabKeywords]) -> VtabResult:
+    """Fine-tune a model on the tasks of VTAB-1k in a folder by the paper's rule, beside its results (Table 9).
+
+        >>> result = vitrail.vtab("model.safetensors", "vtab-1k/", steps=2, batch=4, image_size=32, quiet=True)
+        >>> result.means.tasks, result.means.complete
+        (2, False)
+
+    The keywords are the flags of `vitrail vtab`: tasks=["dtd", "svhn"], image_size, steps, batch, learning_rate, seed,
+    out, ... Called again it resumes, and keeps what is finished; a task that diverges is a row of the result.
+    """
+    request = VtabRequest(model=model, root=root, **keywords)
+    with training_frame(request.threads, request.device, None) as (ranks, stop):
+        return settle_vtab(request, ranks).carry_out(partial(watched, quiet=quiet or not ranks.first), stop)
+
+
+def settle_vtab(request: VtabRequest, ranks: Ranks) -> VtabStudy:
+    """Open every task before the first one starts, so that what is wrong with the last is reported now."""
+    root = Path(request.root)
+    folders = find_tasks(root, request.tasks)
+    source = open_source(str(request.model), pickle=request.pickle, num_heads=request.num_heads)
+    path = Path(request.out or Path("runs") / f"vtab-{model_name(str(request.model))}")
+    runs = {
+        task: task_run(
+            source,
+            task_data(folder, skip_broken=request.skip_broken),
+            path / task,
+            ranks,
+            image_size=None if request.image_size is None else as_size(request.image_size),
+            steps=request.steps,
+            skip_broken=request.skip_broken,
+            changes=request.changes,
+        )
+        for task, folder in folders.items()
+    }
+    there = find_tasks(root)
+    return VtabStudy(
+        model=str(request.model),
+        root=str(request.root),
+        path=path,
+        runs=runs,
+        missing=tuple(task for task in TASKS if task not in there),
+        ranks=ranks,
+    )

@@ -1,0 +1,64 @@
+"""Below the command line, sentences name settings; on it, flags; and never the other way round."""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import vitrail
+from vitrail.cli.main import VERBS
+from vitrail.cli.names import OTHERWISE, flag_of, in_flags
+
+SOURCE = Path(vitrail.__file__).parent
+CSS = {"report/style.py", "report/markup.py"}  # whose variables look like flags
+
+
+def _sentences() -> Iterator[tuple[str, str]]:
+    """Yield every string below the command line that is not a docstring, with the name of its file."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if name.startswith("cli/") or name in CSS:
+            continue
+        tree = ast.parse(path.read_text())
+        alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings, of fields too
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+                yield name, node.value
+
+
+def test_no_sentence_below_the_command_line_names_a_flag() -> None:
+    named = [(name, text) for name, text in _sentences() if re.search(r"(?<![\w-])--[a-z]", text)]
+    assert named == []
+
+
+def test_every_setting_in_backticks_is_a_flag_of_some_verb() -> None:
+    flags = {"DATA", "--from"}
+    for verb in VERBS:
+        arguments = import_module(f"vitrail.cli.{verb}").Arguments
+        flags |= {f"--{field.name.replace('_', '-')}" for field in fields(arguments)}
+    names = {name for _, text in _sentences() for name in re.findall(r"`([a-z][a-z0-9_]*)`", text)}
+    assert {"out", "image_size", "start", "skip_broken"} <= names
+    assert {name: flag_of(name) for name in names if flag_of(name) not in flags} == {}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "translated"),
+    [
+        ("give another `out`.", "give another --out."),
+        ("`image_size` is 3", "--image-size is 3"),
+        ("`data` and a model as `start`", "DATA and a model as --from"),
+        ("`schedule.peak`, `execution.compiled`", "--learning-rate, --compile"),
+        ("`model.pool` cannot change", "model.pool cannot change"),
+        ("`vitrail data` tells why; run `pip install x`", "`vitrail data` tells why; run `pip install x`"),
+    ],
+)
+def test_settings_become_flags(sentence: str, translated: str) -> None:
+    assert in_flags(sentence) == translated
+
+
+def test_names_of_their_own_are_few() -> None:
+    assert set(OTHERWISE) == {"data", "start", "settings", "compiled"}

@@ -1,0 +1,88 @@
+"""Runs with minutes end when the minutes end, on machines whose speed changes, and repeat what they decided."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from vitrail.base.journal import read_rows
+from vitrail.base.ranks import Ranks
+from vitrail.training.pacing import Pacer
+
+SECONDS, EVERY, EVALUATION, FINISH = 300.0, 100, 2.0, 3.0
+
+
+class Machine:
+    """A clock that runs by the work that is done; `slowness` tells how many times slower it is at a moment."""
+
+    def __init__(self, slowness: Callable[[float], float]) -> None:
+        self.now, self.slowness = 0.0, slowness
+
+    def work(self, seconds: float) -> float:
+        before = self.now
+        self.now += seconds * self.slowness(self.now)
+        return self.now - before
+
+
+def _run(machine: Machine, path: Path, *, start: int = 0, spent: float = 0.0, until: int | None = None) -> list[int]:
+    """Return the number of steps that each step was planned with."""
+    pacer = Pacer(
+        seconds=SECONDS,
+        steps=2450,
+        evaluate_every=EVERY,
+        evaluation=EVALUATION,
+        path=path,
+        ranks=Ranks(),
+        clock=lambda: machine.now,
+    )
+    pacer.begin(start, spent)
+    plans, step = [], start
+    while step < pacer.steps and step != until:
+        pacer.check(step)
+        plans.append(pacer.steps)
+        machine.work(0.1)
+        step += 1
+        if step % EVERY == 0 or step == pacer.steps:
+            pacer.pause(machine.work(EVALUATION), evaluated=True)
+    machine.work(FINISH)
+    return plans
+
+
+@pytest.mark.parametrize(
+    "slowness",
+    [
+        lambda _: 1.0,
+        lambda _: 3.0,
+        lambda now: 3.0 if now < SECONDS / 2 else 1.0,
+        lambda now: 1.0 if now < SECONDS / 2 else 3.0,
+        lambda now: 3.0 if int(now / 20) % 2 else 1.0,
+        lambda now: 1.0 if now < 0.9 * SECONDS else 3.0,
+    ],
+    ids=["quiet", "always slow", "first half", "second half", "on and off", "last tenth"],
+)
+def test_a_run_ends_when_its_minutes_end(slowness: Callable[[float], float], tmp_path: Path) -> None:
+    machine = Machine(slowness)
+    _run(machine, tmp_path / "pace.jsonl")
+    assert 0.9 * SECONDS <= machine.now <= 1.04 * SECONDS
+
+
+def test_a_quiet_machine_hardly_changes_the_plan(tmp_path: Path) -> None:
+    plans = _run(Machine(lambda _: 1.0), tmp_path / "pace.jsonl")
+    assert max(plans) <= 1.05 * min(plans)
+
+
+def test_a_resumed_run_repeats_what_was_decided(tmp_path: Path) -> None:
+    path = tmp_path / "pace.jsonl"
+    plans = _run(Machine(lambda now: 3.0 if now < 90 else 1.0), path, until=1000)
+    lines = read_rows(path)
+    assert len(lines) > 3
+    again = _run(Machine(lambda _: 0.5), path, start=400, spent=70.0, until=lines[-1]["step"] + 1)
+    assert again == plans[400 : lines[-1]["step"] + 1]
+    assert read_rows(path) == lines
+
+
+def test_time_before_a_resume_counts(tmp_path: Path) -> None:
+    machine = Machine(lambda _: 1.0)
+    plans = _run(machine, tmp_path / "pace.jsonl", start=1000, spent=200.0)
+    assert machine.now == pytest.approx(100.0, rel=0.04)
+    assert plans[-1] < 2000

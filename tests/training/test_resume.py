@@ -1,0 +1,135 @@
+"""Stopping and going on is the same run, to the last bit."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, weights
+from vitrail.base.journal import read_rows
+from vitrail.runs.config import Execution
+from vitrail.training.loop import Loop, StoppedError
+
+
+def _straight(folder: Path, workers: int = 0) -> Loop:
+    loop = made_loop(made_run(folder, _config(workers)))
+    loop.run()
+    return loop
+
+
+def _config(workers: int):
+    return made_config(execution=Execution(checkpoint_every=2, workers=workers, device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loop, Path]:
+    folder = tmp_path_factory.mktemp("straight")
+    return _straight(folder), folder
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stops=st.lists(st.integers(1, 9), min_size=1, max_size=3))
+def test_a_run_that_was_stopped_anywhere_ends_with_the_same_bits(
+    straight: tuple[Loop, Path], tmp_path_factory: pytest.TempPathFactory, stops: list[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("stopped")
+    for looks in stops:
+        try:
+            made_loop(made_run(folder, _config(0)), resume=True, stop=StopAfter(looks)).run()
+        except StoppedError:
+            continue
+    loop = made_loop(made_run(folder, _config(0)), resume=True)
+    loop.run()
+    assert_same(weights(loop), weights(straight[0]))
+    assert loop.state.progress == straight[0].state.progress
+    assert read_rows(folder / "metrics.jsonl") == read_rows(straight[1] / "metrics.jsonl")
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 2), (2, 0), (2, 2)])
+def test_workers_change_nothing_even_across_a_stop_and_an_epoch(
+    straight: tuple[Loop, Path], tmp_path: Path, before: int, after: int
+) -> None:
+    with pytest.raises(StoppedError):
+        made_loop(made_run(tmp_path, _config(before)), stop=StopAfter(5)).run()
+    loop = made_loop(made_run(tmp_path, _config(after)), resume=True)
+    assert loop.state.progress.step == 5  # 40 of 42 images: the next batch is in two epochs
+    loop.run()
+    assert_same(weights(loop), weights(straight[0]))
+
+
+def test_a_damaged_checkpoint_is_left_for_the_one_before_it(straight: tuple[Loop, Path], tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        made_loop(made_run(tmp_path), stop=StopAfter(6)).run()
+    _damage(sorted((tmp_path / "checkpoints").iterdir())[-1])
+    run = made_run(tmp_path)
+    loop = made_loop(run)
+    notes = loop.keeper.load(loop.state, run.ranks)
+    assert len(notes) == 1
+    assert "damaged" in notes[0]
+    assert notes[0].endswith("The checkpoint of step 4 is used instead.")
+    assert loop.state.progress.step == 4
+    loop.journal.rewind(4)
+    loop.run()
+    assert_same(weights(loop), weights(straight[0]))
+
+
+def test_a_run_without_a_whole_checkpoint_says_that_it_starts_from_the_beginning(
+    straight: tuple[Loop, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(StoppedError):
+        made_loop(made_run(tmp_path), stop=StopAfter(8)).run()
+    for path in (tmp_path / "checkpoints").iterdir():
+        _damage(path)
+    run = made_run(tmp_path)
+    loop = made_loop(run)
+    notes = loop.keeper.load(loop.state, run.ranks)
+    assert ["damaged" in note for note in notes] == [True, True]
+    assert "used" not in "".join(notes)
+    assert notes[1].endswith("None is left, so the run starts from the beginning.")
+    assert loop.state.progress.step == 0
+    with pytest.raises(StoppedError):  # damaged checkpoints of later steps do not push new ones out
+        made_loop(made_run(tmp_path), resume=True, stop=StopAfter(5)).run()
+    loop = made_loop(made_run(tmp_path), resume=True)
+    assert loop.state.progress.step == 5
+    loop.run()
+    assert_same(weights(loop), weights(straight[0]))
+
+
+def test_the_lines_of_metrics_are_on_disk_before_a_checkpoint_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics, synced, real = tmp_path / "metrics.jsonl", [], os.fsync
+
+    def noting(handle: int) -> None:
+        real(handle)
+        if metrics.exists() and os.path.samestat(os.fstat(handle), metrics.stat()):
+            newest = max((path.name for path in (tmp_path / "checkpoints").glob("step-*")), default="")
+            synced.append((len(read_rows(metrics)), newest[5:14]))
+
+    monkeypatch.setattr(os, "fsync", noting)
+    made_loop(made_run(tmp_path)).run()
+    # Lines of metrics at steps 3, 6, 9 and 10, of evaluations at 4, 8 and 10; checkpoints at 2, 4, 6, 8 and 10.
+    assert synced == [(2, "000000002"), (3, "000000004"), (4, "000000006"), (7, "000000008")]
+
+
+def _damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def test_a_checkpoint_of_other_settings_is_not_taken(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        made_loop(made_run(tmp_path), stop=StopAfter(4)).run()
+    run = made_run(tmp_path, replace(made_config(), seed=4))
+    loop = made_loop(run)
+    assert "other settings" in loop.keeper.load(loop.state, run.ranks)[0]
+    assert loop.state.progress.step == 0
+
+
+def test_only_the_newest_checkpoints_are_kept(straight: tuple[Loop, Path]) -> None:
+    names = sorted(path.name for path in (straight[1] / "checkpoints").iterdir())
+    assert names == ["step-000000008.safetensors", "step-000000010.safetensors"]
