@@ -59,9 +59,9 @@ import json, sys, time
 from pathlib import Path
 from vitrail.base.memory import keep_freed_memory
 from vitrail.base.ranks import Ranks
-from vitrail.predict.classifier import Classifier
-from vitrail.predict.folder import list_images
-from vitrail.predict.work import Work
+from vitrail.prediction.classifier import Classifier
+from vitrail.prediction.folder import list_images
+from vitrail.prediction.work import Work
 keep_freed_memory()
 classifier = Classifier.load(sys.argv[1])
 paths = json.load(open(sys.argv[2]))

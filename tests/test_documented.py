@@ -11,7 +11,7 @@ import pytest
 from vitrail.cli.main import main
 
 ROOT = Path(__file__).parent.parent
-STORIES = {"checkpoints.md"}  # whose examples follow from each other; tests/checkpoint/test_guide.py runs them in order
+STORIES = {"checkpoints.md", "tutorial.md"}  # whose examples need files: test_guide.py and test_tutorial.py run them
 PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in STORIES)]
 COMMANDS = [command for page in PAGES for command in re.findall(r"^\$ vitrail (.+)$", page.read_text(), re.M)]
 PROGRAMS = {page.name: "".join(re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)) for page in PAGES}

@@ -1,6 +1,8 @@
 import importlib
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,21 +13,49 @@ PUBLIC = [
     "CheckpointError",
     "Classifier",
     "ConfigError",
+    "Conversion",
+    "Cost",
+    "Description",
+    "Difference",
+    "FinetunedRun",
     "ImageError",
     "InputError",
+    "ModelList",
+    "Plan",
     "Preprocessing",
+    "RecipeList",
+    "RecipeSummary",
     "ResNet",
     "ResNetConfig",
+    "Survey",
     "Trace",
+    "TrainedRun",
+    "Verification",
     "ViT",
     "ViTConfig",
     "VitrailError",
     "__version__",
     "build",
     "configure",
+    "convert",
+    "cost",
     "create",
+    "diff",
+    "evaluate",
+    "fewshot",
+    "finetune",
+    "list_models",
+    "list_recipes",
     "load",
+    "plan",
+    "predict",
+    "recipe",
     "save",
+    "show",
+    "survey",
+    "train",
+    "verify",
+    "vtab",
 ]
 
 
@@ -52,3 +82,15 @@ def test_importing_the_package_does_not_import_torch() -> None:
 def test_lazy_names_come_from_where_type_checkers_see_them() -> None:
     for name, home in vitrail._HOMES.items():
         assert getattr(importlib.import_module(home), name) is getattr(vitrail, name)
+
+
+def test_the_page_of_public_names_lists_every_one_once() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "api.md").read_text()
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.M)
+    assert sorted([*listed, "__version__"]) == PUBLIC
+    assert "`__version__`" in page
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_described(name) -> None:
+    assert name == "__version__" or getattr(vitrail, name).__doc__

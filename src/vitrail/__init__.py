@@ -18,11 +18,39 @@ if TYPE_CHECKING:
     from vitrail.model.build import create as create
     from vitrail.model.config import BackboneConfig as BackboneConfig
     from vitrail.model.config import ViTConfig as ViTConfig
+    from vitrail.model.cost import Cost as Cost
     from vitrail.model.resnet import ResNet as ResNet
     from vitrail.model.resnet import ResNetConfig as ResNetConfig
     from vitrail.model.trace import Trace as Trace
     from vitrail.model.vit import ViT as ViT
-    from vitrail.predict.classifier import Classifier as Classifier
+    from vitrail.prediction.classifier import Classifier as Classifier
+    from vitrail.verbs.convert import Conversion as Conversion
+    from vitrail.verbs.convert import convert as convert
+    from vitrail.verbs.cost import cost as cost
+    from vitrail.verbs.diff import Difference as Difference
+    from vitrail.verbs.diff import diff as diff
+    from vitrail.verbs.evaluate import evaluate as evaluate
+    from vitrail.verbs.fewshot import fewshot as fewshot
+    from vitrail.verbs.finetune import finetune as finetune
+    from vitrail.verbs.models import ModelList as ModelList
+    from vitrail.verbs.models import list_models as list_models
+    from vitrail.verbs.plan import Plan as Plan
+    from vitrail.verbs.plan import plan as plan
+    from vitrail.verbs.predict import predict as predict
+    from vitrail.verbs.recipes import RecipeList as RecipeList
+    from vitrail.verbs.recipes import RecipeSummary as RecipeSummary
+    from vitrail.verbs.recipes import list_recipes as list_recipes
+    from vitrail.verbs.recipes import recipe as recipe
+    from vitrail.verbs.show import Description as Description
+    from vitrail.verbs.show import show as show
+    from vitrail.verbs.survey import Survey as Survey
+    from vitrail.verbs.survey import survey as survey
+    from vitrail.verbs.train import train as train
+    from vitrail.verbs.trained import FinetunedRun as FinetunedRun
+    from vitrail.verbs.trained import TrainedRun as TrainedRun
+    from vitrail.verbs.verify import Verification as Verification
+    from vitrail.verbs.verify import verify as verify
+    from vitrail.verbs.vtab import vtab as vtab
 
 __version__ = "0.1.0"
 
@@ -30,22 +58,50 @@ __version__ = "0.1.0"
 _HOMES = {
     "BackboneConfig": "vitrail.model.config",
     "CheckpointError": "vitrail.base.errors",
-    "Classifier": "vitrail.predict.classifier",
+    "Classifier": "vitrail.prediction.classifier",
     "ConfigError": "vitrail.base.errors",
+    "Conversion": "vitrail.verbs.convert",
+    "Cost": "vitrail.model.cost",
+    "Description": "vitrail.verbs.show",
+    "Difference": "vitrail.verbs.diff",
+    "FinetunedRun": "vitrail.verbs.trained",
     "ImageError": "vitrail.base.errors",
     "InputError": "vitrail.base.errors",
+    "ModelList": "vitrail.verbs.models",
+    "Plan": "vitrail.verbs.plan",
     "Preprocessing": "vitrail.data.preprocessing",
+    "RecipeList": "vitrail.verbs.recipes",
+    "RecipeSummary": "vitrail.verbs.recipes",
     "ResNet": "vitrail.model.resnet",
     "ResNetConfig": "vitrail.model.resnet",
+    "Survey": "vitrail.verbs.survey",
     "Trace": "vitrail.model.trace",
+    "TrainedRun": "vitrail.verbs.trained",
+    "Verification": "vitrail.verbs.verify",
     "ViT": "vitrail.model.vit",
     "ViTConfig": "vitrail.model.config",
     "VitrailError": "vitrail.base.errors",
     "build": "vitrail.model.build",
     "configure": "vitrail.model.build",
+    "convert": "vitrail.verbs.convert",
+    "cost": "vitrail.verbs.cost",
     "create": "vitrail.model.build",
+    "diff": "vitrail.verbs.diff",
+    "evaluate": "vitrail.verbs.evaluate",
+    "fewshot": "vitrail.verbs.fewshot",
+    "finetune": "vitrail.verbs.finetune",
+    "list_models": "vitrail.verbs.models",
+    "list_recipes": "vitrail.verbs.recipes",
     "load": "vitrail.checkpoint.files",
+    "plan": "vitrail.verbs.plan",
+    "predict": "vitrail.verbs.predict",
+    "recipe": "vitrail.verbs.recipes",
     "save": "vitrail.checkpoint.files",
+    "show": "vitrail.verbs.show",
+    "survey": "vitrail.verbs.survey",
+    "train": "vitrail.verbs.train",
+    "verify": "vitrail.verbs.verify",
+    "vtab": "vitrail.verbs.vtab",
 }
 
 __all__ = [*sorted(_HOMES), "__version__"]

@@ -207,7 +207,7 @@ def test_a_small_file_with_a_head_of_zeros_is_no_bomb(tmp_path) -> None:
     [
         ({"a.txt": b"text"}, "not of NumPy arrays: it holds a.txt"),
         ({"a.npy": b"no array"}, "damaged or no .npz"),
-        ({"a.npy": npy((2,), body=bytes(8))}, "of no layout that is known"),
+        ({"a.npy": npy((2,), body=bytes(8))}, "not of a layout that is known"),
         ({}, "no tensors at all"),
         ({"a.npy": npy((2,), "<f4", bytes(7))}, "does not fill"),
         ({"a.npy": npy((-2,), "<f4", bytes(8))}, "does not fill"),

@@ -15,7 +15,7 @@ from vitrail import CheckpointError, ConfigError, VitrailError
 from vitrail.checkpoint.files import describe_model
 from vitrail.checkpoint.formats.timm import layout
 from vitrail.checkpoint.layout import write_layout
-from vitrail.checkpoint.transfer import resize_patch_kernel
+from vitrail.model.patches import resize_patch_kernel
 from vitrail.model.positions import resize_positions, resize_relative
 
 

@@ -1,4 +1,5 @@
 import csv
+import inspect
 import io
 import json
 import os
@@ -13,11 +14,12 @@ import pytest
 from PIL import ImageOps
 
 from tests.data.pictures import encoded, photo
-from tests.report.pages import headings, read, words
-from tests.report.pages import part as section
+from vitrail.cli import data
 from vitrail.cli import progress as told
-from vitrail.cli import survey_tables
 from vitrail.cli.main import main
+from vitrail.cli.tables import print_tables
+from vitrail.data.survey.duplicates import MOST_BITS, NEAR_BITS
+from vitrail.verbs.survey_tables import class_table
 
 pytestmark = pytest.mark.usefixtures("unchecked")  # no tensors here, and the checks refuse 7 where 7.0 is meant
 
@@ -257,7 +259,7 @@ def test_nothing_is_written_when_nothing_is_left(tmp_path, capsys) -> None:
         (["sample", "--sheet", "nowhere/x.html"], "there is no folder nowhere"),
         (["sample", "--clean", "nowhere/x.csv"], "there is no folder nowhere"),
         (["sample", "--clean", "x.txt"], "ends in .csv"),
-        (["sample", "--val-fraction", "2"], "val_fraction"),
+        (["sample", "--val-fraction", "2"], "--val-fraction is 2.0"),
         (["sample", "--augment", "mild"], "--augment"),
         ([], "DATA is missing"),
     ],
@@ -319,11 +321,16 @@ def test_a_thousand_classes_are_cut_to_the_largest_and_smallest(capsys) -> None:
     counts = list(range(1, 101))
     report = {"data": "x", "images": sum(counts), "classes": [f"c{count}" for count in counts]}
     split = {"counts": counts, "images": sum(counts), "unlabelled": 0}
-    survey_tables._show_classes({**report, "splits": {"train": split}})
+    print_tables([class_table({**report, "splits": {"train": split}})], data.Arguments(data="x"))
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[2:22]] == [f"c{count}" for count in range(100, 80, -1)]
     assert lines[42].split() == ["all", "5,050"]
     assert lines[43] == "The 20 largest and smallest of 100 classes; --json lists all."
+
+
+def test_near_is_the_same_as_from_python() -> None:
+    assert data.Arguments(data="sample").near == str(NEAR_BITS)
+    assert f"0 to {MOST_BITS}" in inspect.getsource(data)
 
 
 def test_progress_is_lines_now_and_then_where_there_is_no_terminal(capsys, monkeypatch) -> None:

@@ -20,7 +20,7 @@ from tests.tiny import perturbed, vit_config
 from tests.train.making import CLASSES, made_dataset
 from vitrail.cli.main import main
 from vitrail.data.transforms import normalise, preprocess
-from vitrail.evaluate.real import IMAGES
+from vitrail.evaluation.real import IMAGES
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 ROOT = Path(__file__).parents[2]
@@ -329,7 +329,7 @@ def test_reals_labels_need_their_images_their_classes_and_their_length(
         (("--labels", "nowhere.txt"), "nowhere.txt cannot be read"),
         (("--class-map", "nowhere.json"), "nowhere.json cannot be read"),
         (("--device", "cuda"), "cuda"),
-        (("--num-heads", "3"), "num_heads=3"),
+        (("--num-heads", "3"), "--num-heads 3"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

@@ -14,7 +14,7 @@ from tests.tiny import perturbed, resnet_config, vit_config
 from tests.train.making import CLASSES, made_dataset
 from vitrail.cli.main import main
 from vitrail.data.subsets import few_shot
-from vitrail.evaluate.ridge import ridge
+from vitrail.evaluation.ridge import ridge
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 ROOT = Path(__file__).parents[2]

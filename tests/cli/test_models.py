@@ -65,8 +65,8 @@ def test_flags_reach_the_model(capsys) -> None:
         (["--image-size", "large"], "the image size is 'large', but must be pixels such as 224"),
         (["--image-size", "0"], "the image size is '0'"),
         (["--image-size", "224x224x3"], "the image size is '224x224x3'"),
-        (["--num-classes", "-1"], "num_classes is -1, but must be a whole number of at least 0"),
-        (["--channels", "0"], "channels is 0, but must be a whole number of at least 1"),
+        (["--num-classes", "-1"], "--num-classes is -1, but must be a whole number of at least 0"),
+        (["--channels", "0"], "--channels is 0, but must be a whole number of at least 1"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(words, message, capsys) -> None:

@@ -16,13 +16,13 @@ import pytest
 
 import vitrail
 from tests.data.pictures import photo
-from tests.predict.making import LABELS, saved_model, saved_photos
+from tests.prediction.making import LABELS, saved_model, saved_photos
 from vitrail.cli import predictions
 from vitrail.cli.main import main
 from vitrail.cli.predictions import Screen, shortened
-from vitrail.predict.classifier import Classifier
-from vitrail.predict.folder import Listing
-from vitrail.predict.writers import Row
+from vitrail.prediction.classifier import Classifier
+from vitrail.prediction.folder import Listing
+from vitrail.prediction.writers import Row
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 ROOT = Path(__file__).parents[2]

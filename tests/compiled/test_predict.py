@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.data.pictures import photo
-from tests.predict.making import saved_model
+from tests.prediction.making import saved_model
 from vitrail import Classifier
 
 pytestmark = [

@@ -16,7 +16,7 @@ from vitrail.base.errors import InputError
 from vitrail.base.journal import read_rows
 from vitrail.base.ranks import Ranks
 from vitrail.checkpoint.files import load
-from vitrail.evaluate.classify import Answers
+from vitrail.evaluation.classify import Answers
 from vitrail.model.contract import Model
 from vitrail.runs import held_out as held_out_module
 from vitrail.runs import speed

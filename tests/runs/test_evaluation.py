@@ -5,7 +5,7 @@ import pytest
 
 from tests.data.making import tree
 from tests.train.making import CLASSES, made_dataset
-from vitrail.evaluate.evaluation import described
+from vitrail.evaluation.evaluation import described
 from vitrail.runs.config import DataConfig
 from vitrail.runs.data import names_digest, open_run_data
 from vitrail.runs.evaluation import open_evaluation_data, trained_on

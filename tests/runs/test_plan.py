@@ -6,7 +6,7 @@ from tests.tiny import vit_config
 from vitrail import ConfigError
 from vitrail.model.build import configure
 from vitrail.model.cost import cost
-from vitrail.runs.plan import plan
+from vitrail.runs.plan import work_out
 
 pytestmark = pytest.mark.usefixtures("unchecked")  # no tensors here, and the checks refuse 7 where 7.0 is meant
 
@@ -24,7 +24,7 @@ RUN = {
 
 
 def make(config=None, **changes):
-    return plan(config or vit_config(), **RUN | changes)
+    return work_out(config or vit_config(), **RUN | changes)
 
 
 def test_a_run_costs_six_flops_for_each_multiply_accumulate() -> None:

@@ -7,9 +7,9 @@ from tests.data.pictures import photo
 from tests.tiny import perturbed, resnet_config, vit_config
 from vitrail import Classifier, Preprocessing
 from vitrail.base.ranks import Ranks
-from vitrail.evaluate.evaluation import EvaluationConfig, evaluate
-from vitrail.evaluate.extractor import Extractor
-from vitrail.evaluate.subset import choose
+from vitrail.evaluation.evaluation import EvaluationConfig, evaluate
+from vitrail.evaluation.extractor import Extractor
+from vitrail.evaluation.subset import choose
 from vitrail.runtime.engine import Engine, TorchEngine, torch_engine
 
 PIXELS = Preprocessing(image_size=(12, 16), mean=(0.4, 0.5, 0.6), std=(0.2, 0.25, 0.3))

@@ -6,9 +6,9 @@ import pytest
 
 import vitrail
 from tests.data.pictures import photo
-from tests.predict.making import LABELS, by_hand, saved_model, saved_photos
+from tests.prediction.making import LABELS, by_hand, saved_model, saved_photos
 from tests.runtime.test_engine import Means
-from vitrail.predict.prediction import Prediction
+from vitrail.prediction.prediction import Prediction
 from vitrail.verbs.predict import predict
 
 

@@ -20,7 +20,7 @@ from vitrail.checkpoint.store import check_labels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import as_size, build
-from vitrail.model.config import check_size
+from vitrail.model.checks import check_size
 from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.info import ModelInfo
 from vitrail.model.init import fill_fixed_tables

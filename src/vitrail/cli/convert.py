@@ -8,16 +8,13 @@ Example: vitrail convert b16.safetensors b16-hf --to huggingface
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
-from vitrail.base.errors import ConfigError
-from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.files import sha256, with_versions
-from vitrail.checkpoint.formats.all import FormatName, write_any
-from vitrail.checkpoint.store import write_store
-from vitrail.cli.model_file import FileFlags, open_file, parameters
+import vitrail
+from vitrail.checkpoint.formats.all import FormatName
+from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.translate import translate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,33 +34,12 @@ class Arguments(FileFlags):
 
 
 def run(arguments: Arguments) -> None:
-    """Read, write, and say what was done."""
-    source, destination = Path(arguments.source), Path(arguments.destination)
-    if source.exists() and destination.exists() and source.samefile(destination):
-        raise ConfigError(f"{source} is both source and destination; give another name to write to.")
-    contents = open_file(arguments.source, arguments, pickle=True)
-    written = _write(contents, source, destination, arguments)
-    report = {
-        "source": str(source),
-        "from": contents.format,
-        "destination": str(destination),
-        "to": arguments.to,
-        "parameters": parameters(written),
-        "digest": written.digest,
-        "notes": list(written.notes),
-    }
+    """Read, write, and report what was done."""
+    conversion = vitrail.convert(
+        arguments.source, arguments.destination, to=arguments.to, lossy=arguments.lossy, **hints(arguments)
+    )
     if arguments.json:
-        print_json(report)
+        print_json(conversion.to_dict())
         return
-    print(f"{source} ({contents.format}) -> {destination} ({arguments.to}): {report['parameters']:,} parameters")
-    for note in written.notes:
-        print(f"note: {note}")
-
-
-def _write(contents: Contents, source: Path, destination: Path, arguments: Arguments) -> Contents:
-    if arguments.to != "vitrail":
-        return write_any(contents, destination, arguments.to, lossy=arguments.lossy)
-    parent = contents.digest or sha256(source)
-    history = {"source": {"file": source.name, "format": contents.format}, "parent": parent}
-    contents = with_versions(contents.noting(provenance={**contents.provenance, **history}))
-    return contents.noting(digest=write_store(contents, destination))
+    for sentence in conversion.sentences():
+        print(translate(sentence, Arguments))

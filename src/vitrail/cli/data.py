@@ -11,39 +11,18 @@ Example: vitrail data photos/ --sheet photos.html
 Example: vitrail data photos/ --clean photos/clean.csv
 """
 
-import os
 import re
 import sys
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import vitrail
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
-from vitrail.cli.survey_tables import show
-from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation
+from vitrail.cli.tables import print_tables
+from vitrail.cli.translate import translate
 from vitrail.data.budget import Budget
-from vitrail.data.catalog import open as open_data
-from vitrail.data.catalog import open_splits
-from vitrail.data.dataset import Dataset
-from vitrail.data.sources.files import Files
-from vitrail.data.sources.manifest import write_manifest
-from vitrail.data.survey.duplicates import MOST_BITS, NEAR_BITS
-from vitrail.data.survey.leaks import Findings, find, left_out
-from vitrail.data.survey.scan import Survey, survey
-from vitrail.data.survey.sheet import make_sheet
-from vitrail.data.survey.summary import summarise
-from vitrail.report.sheet_page import write_sheet
-from vitrail.verbs.output import output_path
-
-AUGMENTATIONS = {
-    "paper": Augmentation(),
-    "strong": Augmentation(layers=2, magnitude=10.0, erase=0.25),
-    "none": NO_AUGMENTATION,
-}
-LARGEST = 224  # pixels of augmented pictures, unless told otherwise
-MOST_PIXELS = 4096  # and even then
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +39,7 @@ class Arguments:
     """Decides which images of one pile become `val`, and what augmentation shows."""
     root: Annotated[str | None, flag("FOLDER", "the folder of the file")] = None
     """Where the paths of a CSV or JSON-lines file begin."""
-    near: Annotated[str, flag("BITS|off")] = str(NEAR_BITS)
+    near: Annotated[str, flag("BITS|off")] = "7"
     """Bits of 63, 0 to 11, in which the hashes of near duplicates may differ; `off` finds exact ones only."""
     skip_broken: Annotated[str, flag("N|PERCENT")] = "100%"
     """Exit with code 1 if more images than this are broken or missing, such as 5 or 1%."""
@@ -79,120 +58,45 @@ class Arguments:
 
 
 def run(arguments: Arguments) -> int:
-    """Open, look, and report; then draw and write what was asked for."""
-    bits, budget = _bits(arguments.near), Budget.parse(arguments.skip_broken)
-    image_size = None if arguments.image_size is None else parse_size(arguments.image_size)
-    if image_size and max(image_size) > MOST_PIXELS:
-        raise ConfigError(f"--image-size is {arguments.image_size}, but at most {MOST_PIXELS} pixels are drawn.")
-    sheet, clean = output_path(arguments.sheet, ".html"), output_path(arguments.clean, ".csv")
-    splits = _open(arguments)
-    files = all(isinstance(dataset.pictures, Files) for dataset in splits.values())
-    if clean and not files:
-        raise InputError(
-            f"--clean lists image files, but the images of {arguments.data} are not files of their own; "
-            "--json tells which are broken or leaked."
-        )
-    surveyed = survey(splits, near=bits is not None, progress=progress)
-    findings = find(surveyed, bits=bits)
-    report = summarise(surveyed, findings) | {"files": files, "near_bits": bits, "sheet": None, "clean": None}
-    if sheet:
-        size = image_size or _own_size(report)
-        augmentation = AUGMENTATIONS[arguments.augment]
-        shown = make_sheet(surveyed, findings, augmentation=augmentation, image_size=size, seed=arguments.seed)
-        write_sheet(shown, sheet)
-        report["sheet"] = str(sheet)
-    if clean:
-        report["clean"] = _clean(surveyed, findings, clean)
+    """Survey and print; the files to write are written before."""
+    budget = Budget.parse(arguments.skip_broken)
+    survey = vitrail.survey(
+        arguments.data,
+        split=arguments.split,
+        val_fraction=arguments.val_fraction,
+        seed=arguments.seed,
+        root=arguments.root,
+        near=_bits(arguments.near),
+        sheet=arguments.sheet,
+        augment=arguments.augment,
+        image_size=None if arguments.image_size is None else parse_size(arguments.image_size),
+        clean=arguments.clean,
+        progress=progress,
+    )
+    report = survey.to_dict()
     if arguments.json:
         print_json(report)
     else:
-        show(report)
-    return _within(budget, report)
+        print_tables(survey.tables(), arguments, notes=_wishes(report))
+    try:
+        survey.check_broken(budget)
+    except InputError as error:
+        print(f"vitrail: {translate(str(error), Arguments)}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def _bits(text: str) -> int | None:
     if text == "off":
         return None
-    if text not in map(str, range(MOST_BITS + 1)):
-        raise ConfigError(f"--near is {text!r}, but must be a number of bits from 0 to {MOST_BITS}, or off.")
+    if not re.fullmatch(r"[0-9]|1[01]", text):
+        raise ConfigError(f"--near is {text!r}, but must be a number of bits from 0 to 11, or off.")
     return int(text)
 
 
-def _open(arguments: Arguments) -> dict[str, Dataset]:
-    """Open the splits; what training would refuse, such as classes that only the test has, is shown instead."""
-    options: dict[str, Any] = {
-        "val_fraction": arguments.val_fraction,
-        "seed": arguments.seed,
-        "skip_broken": "100%",
-        "root": arguments.root,
-    }
-
-    def opened(labels: tuple[str, ...] | None) -> dict[str, Dataset]:
-        if arguments.split is None:
-            return open_splits(arguments.data, labels=labels, **options)
-        dataset = open_data(arguments.data, split=arguments.split, labels=labels, **options)
-        return {dataset.split or arguments.split: dataset}
-
-    try:
-        return opened(None)
-    except InputError as error:
-        problem = str(error)
-    everything = open_data(arguments.data, **options)
-    try:
-        splits = opened(everything.labels)
-    except InputError:
-        if arguments.split is not None:
-            raise
-        splits = {"all": everything}
-    return {name: replace(dataset, notes=(*dataset.notes, problem)) for name, dataset in splits.items()}
-
-
-def _own_size(report: dict[str, Any]) -> tuple[int, int]:
-    """Return the size that all images have, if it is small, or a square."""
-    sides = [report["height"], report["width"]]
-    if all(side and side["min"] == side["max"] <= LARGEST for side in sides):
-        return int(sides[0]["max"]), int(sides[1]["max"])
-    return LARGEST, LARGEST
-
-
-def _clean(surveyed: Survey, findings: Findings, path: Path) -> dict[str, Any]:
-    """Write the manifest, and return what is in it and what is not."""
-    dropped = left_out(surveyed, findings)
-    rows = []
-    for row in range(len(surveyed.part)):
-        if row not in dropped:
-            dataset = surveyed.splits[surveyed.split(row)]
-            pictures = dataset.pictures
-            assert isinstance(pictures, Files)  # noqa: S101  (refused before the survey)
-            index = int(row - surveyed.starts[surveyed.part[row]])
-            file = pictures.path(int(dataset.rows[index]))
-            if re.search("[\ud800-\udfff]", str(file)):
-                dropped[row] = "its name is no UTF-8, which a list has to be; rename it"
-                continue
-            rows.append((file, surveyed.label(row), dataset.split))
-    if not rows:
-        raise InputError(f"nothing would be left in {path}: all {len(dropped)} images are broken or leaked.")
-    numbered = surveyed.labels == tuple(map(str, range(len(surveyed.labels))))
-    write_manifest(path, rows, numbers=numbered)
-    files = [os.path.abspath(file) for file, _, _ in rows]  # noqa: PTH100
-    inside = os.path.commonpath([*files, os.path.abspath(path.parent)]) == os.path.abspath(path.parent)  # noqa: PTH100
-    return {
-        "file": str(path),
-        "root": None if inside else os.path.commonpath([os.path.dirname(file) for file in files]),  # noqa: PTH120
-        "images": len(rows),
-        "left_out": [
-            {"split": surveyed.split(row), "name": surveyed.name(row), "reason": reason}
-            for row, reason in dropped.items()
-        ],
-    }
-
-
-def _within(budget: Budget, report: dict[str, Any]) -> int:
-    """Return the exit code: 1, with a sentence, when more is broken than allowed."""
-    broken = [(found["name"], found["reason"]) for found in (*report["skipped"], *report["unreadable"])]
-    try:
-        budget.spend(broken, report["images"] + len(report["skipped"]), where=report["data"])
-    except InputError as error:
-        print(f"vitrail: {error}", file=sys.stderr)
-        return 1
-    return 0
+def _wishes(report: dict[str, Any]) -> list[str]:
+    """Name what else could be written."""
+    wishes = ["--sheet OUT.html shows the classes and what augmentation does"] * (not report["sheet"])
+    if report["files"] and not report["clean"] and (report["unreadable"] or report["leaks"] or report["exact"]):
+        wishes.append("--clean OUT.csv writes a list without what is broken or leaked")
+    return ["; ".join(wishes) + "."] if wishes else []

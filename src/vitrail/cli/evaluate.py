@@ -17,7 +17,7 @@ from vitrail.cli.names import in_flags
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
 from vitrail.cli.say import say
-from vitrail.evaluate.evaluation import Evaluation
+from vitrail.evaluation.evaluation import Evaluation
 from vitrail.runs.config import Device
 from vitrail.verbs.evaluate import evaluate
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from vitrail.cli.report import print_table
-from vitrail.evaluate.evaluation import Evaluation
-from vitrail.evaluate.metrics import Metrics
+from vitrail.evaluation.evaluation import Evaluation
+from vitrail.evaluation.metrics import Metrics
 
 MOST_CLASSES = 20
 MOST_PAIRS = 10

@@ -18,9 +18,9 @@ from vitrail.cli.model_file import FileFlags
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json, print_table
 from vitrail.cli.say import say
-from vitrail.evaluate.neighbours import NEIGHBOURS
-from vitrail.evaluate.probe import C
-from vitrail.evaluate.ridge import L2
+from vitrail.evaluation.neighbours import NEIGHBOURS
+from vitrail.evaluation.probe import C
+from vitrail.evaluation.ridge import L2
 from vitrail.runs.config import Device
 from vitrail.verbs.fewshot import MethodName, fewshot
 

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from vitrail.base.ranks import Ranks
-from vitrail.cli.report import Positional, Switch, flag, print_json, print_table
-from vitrail.cli.say import line
+from vitrail.cli.names import in_flags
+from vitrail.cli.report import Positional, Switch, flag
 from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, request_of
-from vitrail.cli.watch import print_choices, result_rows, watched
-from vitrail.runs.finetune import Estimate, Finetuned, FinetunePlan
+from vitrail.cli.trained import as_json, print_result
+from vitrail.runs.finetune import Finetuned
 from vitrail.runs.folder import RunFolder
-from vitrail.runs.series import Row
-from vitrail.train.signals import StopSignal
-from vitrail.verbs.finetune import FinetuneRequest, settle_finetuning, stored_execution
+from vitrail.verbs.finetune import FinetuneRequest, conduct_finetuning, stored_execution
 
 Tuned = tuple[Finetuned, RunFolder]
 """What came out, and where it lies."""
@@ -61,52 +58,9 @@ def run(arguments: Arguments) -> int:
     """Fine-tune, and print what came out."""
     request = request_of(FinetuneRequest, arguments)
     return carry_out(
-        partial(_finetune, request),
-        _as_json if arguments.json else _print_result,
+        partial(conduct_finetuning, request, words=in_flags),
+        as_json if arguments.json else print_result,
         threads=request.threads,
         device=request.device,
         stored=stored_execution(request),
     )
-
-
-def _finetune(request: FinetuneRequest, ranks: Ranks, stop: StopSignal) -> Tuned:
-    work = settle_finetuning(request, ranks)
-    if ranks.first:
-        print_choices(work.run())
-    if work.enter():
-        estimate = work.estimate()
-        if ranks.first:
-            _print_time(work.plan, estimate)
-    return work.carry_out(partial(watched, quiet=not ranks.first), stop), work.folder
-
-
-def _print_time(plan: FinetunePlan, estimate: Estimate) -> None:
-    minutes = f"{estimate.seconds / 60:.0f} minutes" if estimate.seconds >= 90 else f"{estimate.seconds:.0f} seconds"
-    tried = plan.trainings - plan.runs
-    parts = f"{tried} rates to try and {plan.runs} to train" if tried else f"{plan.runs} to train"
-    line(
-        f"time         about {minutes}: {parts}, {plan.base.steps} steps of {estimate.step:.2f} s each; "
-        "--quick tries no rates, --frozen trains the head alone"
-    )
-
-
-def _as_json(done: Tuned) -> None:
-    tuned, folder = done
-    print_json({"run": str(folder.path)} | tuned.as_dict())
-
-
-def _print_result(done: Tuned) -> None:
-    tuned, folder = done
-    rows = [(row.cell, *_figure(row)) for row in tuned.sweep.rows]
-    rows += result_rows(tuned.result, folder)
-    if spread := tuned.spread:
-        mean = f"{spread['accuracy_mean']:.2%} +- {spread['accuracy_std']:.2%}"
-        rows.append((f"{len(spread['accuracies'])} seeds", mean, "mean and standard deviation"))
-    print_table("Fine-tuned", ("", "value", "note"), rows)
-    print(f"\nNext: vitrail predict {folder.model} IMAGE")
-
-
-def _figure(row: Row) -> tuple[str, str]:
-    if row.diverged is not None:
-        return f"diverged at step {row.steps}", "the loss was not finite"
-    return f"{row.accuracy:.2%}", f"{row.images} images of {row.split}"

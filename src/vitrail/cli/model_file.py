@@ -1,6 +1,5 @@
 """Flags that every verb about a file of weights has, and how they are read."""
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -22,15 +21,10 @@ class FileFlags:
 
 def hints(flags: FileFlags) -> dict[str, Any]:
     """Return the settings that were given."""
-    found: dict[str, Any] = {} if flags.num_heads is None else {"num_heads": flags.num_heads}
-    return found if flags.image_size is None else found | {"image_size": parse_size(flags.image_size)}
+    settings: dict[str, Any] = {} if flags.num_heads is None else {"num_heads": flags.num_heads}
+    return settings if flags.image_size is None else settings | {"image_size": parse_size(flags.image_size)}
 
 
 def open_file(path: str, flags: FileFlags, *, pickle: bool) -> Contents:
     """Read what a file says."""
     return read(path, pickle=pickle, **hints(flags))
-
-
-def parameters(contents: Contents) -> int:
-    """Count the weights that a file stores."""
-    return sum(math.prod(shape) for shape in contents.tensors.shapes.values())

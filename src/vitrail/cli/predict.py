@@ -19,10 +19,10 @@ from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.printable import printable
 from vitrail.cli.flags import Positional, Switch, flag, parse_size
 from vitrail.cli.say import say
-from vitrail.predict.writers import check_output
+from vitrail.prediction.writers import check_output
 
 if TYPE_CHECKING:
-    from vitrail.predict.work import Outcome
+    from vitrail.prediction.work import Outcome
     from vitrail.verbs.predict import ClassifierSettings
 
 

@@ -5,7 +5,7 @@ import shutil
 import sys
 
 from vitrail.base.printable import printable
-from vitrail.predict.writers import Row
+from vitrail.prediction.writers import Row
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 LONGEST_BAR = 32

@@ -1,4 +1,4 @@
-"""How reports look: tables for people, JSON for machines, numbers that can be read."""
+"""How reports look: tables for people, JSON for machines."""
 
 import json
 import shutil
@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from vitrail.base.printable import printable
+from vitrail.base.readable import counted as counted
 from vitrail.cli.flags import ImageSize as ImageSize
 from vitrail.cli.flags import Positional as Positional
 from vitrail.cli.flags import Switch as Switch
@@ -21,8 +22,6 @@ from vitrail.cli.names import in_flags
 
 PIPE_WIDTH = 80
 """Columns of a table without a terminal: as much as any terminal shows, and every page."""
-
-MOST_LISTED = 5
 
 
 class _Console(Console):
@@ -73,29 +72,3 @@ def _filled(text: str) -> str:
 
 def _width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
-
-
-def value_text(value: Any) -> str:
-    """Write a setting or a weight for a table: of a long list the first values, of a number what float32 can tell."""
-    if isinstance(value, list) and (len(value) > MOST_LISTED or all(isinstance(one, str) for one in value)):
-        more = ["..."] * (len(value) > MOST_LISTED)
-        return f"{len(value)}: " + ", ".join([*map(value_text, value[:MOST_LISTED]), *more]) if value else "none"
-    if isinstance(value, float):
-        return f"{value:.9g}"
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def counted(number: int | float, unit: str = "") -> str:
-    """Write 86567656 as 86.57 M."""
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.2f} {letter}{unit}"
-    return f"{number:.0f} {unit}".rstrip()
-
-
-def in_bytes(number: float) -> str:
-    """Write bytes with binary units."""
-    for size, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if number >= size:
-            return f"{number / size:.2f} {name}"
-    return f"{number:.0f} B"

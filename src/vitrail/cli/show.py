@@ -3,14 +3,13 @@
 Example: vitrail show b16.safetensors
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from vitrail.checkpoint.files import ZERO_HEAD, has_zero_head
-from vitrail.checkpoint.store import describe
-from vitrail.cli.model_file import FileFlags, open_file, parameters
-from vitrail.cli.report import Positional, Switch, flag, print_json, print_table, value_text
+import vitrail
+from vitrail.cli.model_file import FileFlags, hints
+from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.tables import print_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,36 +26,8 @@ class Arguments(FileFlags):
 
 def run(arguments: Arguments) -> None:
     """Read and print."""
-    contents = open_file(arguments.file, arguments, pickle=arguments.pickle)
-    report = {
-        "file": arguments.file,
-        "format": contents.format,
-        "parameters": parameters(contents),
-        "types": sorted({str(spec.dtype).removeprefix("torch.") for spec in contents.tensors.specs.values()}),
-        **describe(contents),
-        "digest": contents.digest,
-        "notes": [*contents.notes, *([ZERO_HEAD] if has_zero_head(contents) else [])],
-    }
+    description = vitrail.show(arguments.file, pickle=arguments.pickle, **hints(arguments))
     if arguments.json:
-        print_json(report)
+        print_json(description.to_dict())
         return
-    rows = [
-        ("format", contents.format),
-        ("parameters", f"{report['parameters']:,}"),
-        ("types", ", ".join(report["types"])),
-    ]
-    rows += _nested({part: report[part] or {} for part in ("config", "numerics", "preprocessing", "provenance")})
-    rows.append(("labels", "none" if contents.labels is None else value_text(list(contents.labels))))
-    digest = f"sha256: {contents.digest or 'none in this format'}"  # below the table, where a line has room for it
-    print_table(arguments.file, ("", "value"), rows, notes=[digest, *(f"note: {note}" for note in report["notes"])])
-
-
-def _nested(settings: Mapping[str, Any], indent: str = "") -> list[tuple[str, str]]:
-    """Write settings as rows, those inside others below them and further to the right."""
-    rows: list[tuple[str, str]] = []
-    for name, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            rows += [(f"{indent}{name}", ""), *_nested(value, f"{indent}  ")]
-        else:
-            rows.append((f"{indent}{name}", value_text(value)))
-    return rows
+    print_tables(description.tables(), arguments)

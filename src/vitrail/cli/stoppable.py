@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from vitrail.base.ranks import Ranks
-from vitrail.cli.computing import computing
+from vitrail.cli.names import in_flags
 from vitrail.cli.say import say
 from vitrail.runs.config import Device, Execution
 from vitrail.train.loop import StoppedError
 from vitrail.train.signals import StopSignal
+from vitrail.verbs.frame import training_frame
 
 Result = TypeVar("Result")
 
@@ -21,13 +22,8 @@ def carry_out(
     device: Device | None,
     stored: Execution | None = None,
 ) -> int:
-    """Do the work on all ranks, let the first one show its result, and return the exit code.
-
-    What is not said of threads and device is as a stored run has it.
-    """
-    before = stored or Execution()
-    stop = StopSignal()
-    with stop, computing(before.threads if threads is None else threads, device or before.device) as ranks:
+    """Do the work on all ranks, let the first one show its result, and return the exit code."""
+    with training_frame(threads, device, stored, words=in_flags) as (ranks, stop):
         try:
             result = work(ranks, stop)
         except StoppedError as stopped:

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from vitrail.base.ranks import Ranks
+from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag
 from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, request_of
-from vitrail.cli.watch import Trained, Watcher, as_json, print_choices, print_result
-from vitrail.runs.conduct import conduct
-from vitrail.train.signals import StopSignal
-from vitrail.verbs.train import TrainRequest, settle, stored_execution
+from vitrail.cli.trained import as_json, print_result
+from vitrail.verbs.train import TrainRequest, conduct_training, stored_execution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +43,9 @@ def run(arguments: Arguments) -> int:
     """Train, and print what came out."""
     request = request_of(TrainRequest, arguments)
     return carry_out(
-        partial(_train, request),
+        partial(conduct_training, request, words=in_flags),
         as_json if arguments.json else print_result,
         threads=request.threads,
         device=request.device,
         stored=stored_execution(request),
     )
-
-
-def _train(request: TrainRequest, ranks: Ranks, stop: StopSignal) -> Trained:
-    ready = settle(request, ranks)
-    if ranks.first:
-        print_choices(ready)
-    with Watcher(ready.config, quiet=not ranks.first) as watcher:
-        return conduct(ready, watcher, stop), ready.folder

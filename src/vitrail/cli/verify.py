@@ -7,13 +7,12 @@ Example: vitrail verify b16.safetensors
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
-from vitrail.base.errors import CheckpointError, InputError
-from vitrail.checkpoint.files import is_finite
-from vitrail.cli.model_file import FileFlags, open_file
+import vitrail
+from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.translate import translate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,25 +29,10 @@ class Arguments(FileFlags):
 
 def run(arguments: Arguments) -> int:
     """Check, print, and return 1 if anything is wrong."""
-    if not Path(arguments.file).is_dir() and not Path(arguments.file).is_file():
-        raise InputError(f"there is no file or folder {arguments.file}.")
-    problems, layout, digest, count = [], None, None, 0
-    try:
-        contents = open_file(arguments.file, arguments, pickle=arguments.pickle)
-        layout, digest, count = contents.format, contents.digest, len(contents.tensors)
-        bad = [name for name in contents.tensors if not is_finite(contents.tensors[name])]
-        problems += [f"NaN or infinite weights in {', '.join(bad)}."] if bad else []
-    except CheckpointError as error:
-        problems.append(str(error))
+    verification = vitrail.verify(arguments.file, pickle=arguments.pickle, **hints(arguments))
     if arguments.json:
-        print_json(
-            {"file": arguments.file, "good": not problems, "format": layout, "tensors": count, "digest": digest}
-            | {"problems": problems}
-        )
-        return int(bool(problems))
-    for problem in problems:
-        print(f"{arguments.file}: {problem}")
-    if not problems:
-        checked = f"SHA-256 {digest} holds" if digest else f"{layout} files carry no digest; the layout fits"
-        print(f"{arguments.file}: good. {count} tensors, all finite; {checked}.")
-    return int(bool(problems))
+        print_json(verification.to_dict())
+    else:
+        for sentence in verification.sentences():
+            print(translate(sentence, Arguments))
+    return int(not verification.good)

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Annotated
 
 from vitrail.base.ranks import Ranks
+from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json, print_table
 from vitrail.cli.stoppable import carry_out
-from vitrail.cli.watch import watched
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
 from vitrail.runs.config import Device
 from vitrail.runs.series import Row
@@ -23,6 +23,7 @@ from vitrail.studies.vtab import VtabResult
 from vitrail.studies.vtab_tasks import TASKS
 from vitrail.train.signals import StopSignal
 from vitrail.verbs.vtab import VtabRequest, settle_vtab
+from vitrail.verbs.watch import watched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,7 @@ def run(arguments: Arguments) -> int:
     request = VtabRequest(**asked)
 
     def work(ranks: Ranks, stop: StopSignal) -> VtabResult:
-        return settle_vtab(request, ranks).carry_out(partial(watched, quiet=not ranks.first), stop)
+        return settle_vtab(request, ranks).carry_out(partial(watched, quiet=not ranks.first, words=in_flags), stop)
 
     def show(result: VtabResult) -> None:
         if arguments.json:

@@ -1,10 +1,11 @@
 """From a name or a config to a model."""
 
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
 
-from vitrail.base.errors import ConfigError
+from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.model import resnet, vit  # noqa: F401 - each ties its kind of model to its settings
 from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.init import initialise
@@ -38,6 +39,18 @@ def configure(name: str, **settings: Any) -> ModelConfig:
         if field in settings:
             settings[field] = as_size(settings[field])
     return named_config(name, **settings)
+
+
+def config_of(model: str | ModelConfig | Model, **settings: Any) -> ModelConfig:
+    """Return the config of a name, of a config or of a model, with some fields changed."""
+    if isinstance(model, str):
+        return configure(model, **settings)
+    config: ModelConfig = model.config if isinstance(model, Model) else model
+    known = {field.name for field in fields(config)}
+    for name in sorted(settings.keys() - known):
+        raise ConfigError(f"the model ({config.summary}) has no setting {name!r}.{did_you_mean(name, known)}")
+    sizes = {name: as_size(settings[name]) for name in settings.keys() & {"image_size", "patch_size"}}
+    return replace(config, **settings | sizes)
 
 
 def as_size(size: int | Size) -> Size:

@@ -1,15 +1,26 @@
 """What a Vision Transformer is made of: one frozen dataclass, checked when it is made."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, get_args
 
-from vitrail.base.errors import ConfigError, GridError, did_you_mean
-from vitrail.model.contract import ModelConfig
+from torch import Tensor
+
+from vitrail.base.errors import ConfigError, GridError
+from vitrail.model.checks import (
+    check_choice,
+    check_count,
+    check_divides,
+    check_positive,
+    check_probability,
+    check_size,
+)
+from vitrail.model.contract import ModelConfig, Move
 from vitrail.model.convolution import Standardisation
 from vitrail.model.gelu import Gelu
-from vitrail.model.patches import Size, patch_grid, size_text
-from vitrail.model.positions import Placement, PositionKind, ResizeWay
+from vitrail.model.patches import Size, patch_grid, resize_patch_kernel, size_text
+from vitrail.model.positions import Placement, PositionKind, ResizeWay, resize_for_grid
 
 Pool = Literal["class-token", "mean", "attention"]
 
@@ -59,6 +70,7 @@ class ViTConfig(ModelConfig, kind="vit"):
     """A Vision Transformer or a hybrid: the sizes of Table 1 and every choice of the paper."""
 
     noun = "Vision Transformer"
+    fixed = ("dim", "depth", "num_heads", "mlp_dim", "channels", "backbone", "positions", "position_placement")
     dim: int
     """Width D of every token."""
     depth: int
@@ -216,6 +228,32 @@ class ViTConfig(ModelConfig, kind="vit"):
             representation_size=other.representation_size and self.dim,
         )
 
+    def move(self, old: ModelConfig, names: Iterable[str]) -> Move:
+        """Resize the patch kernel for another patch size and positions for another grid; leave a tanh layer behind."""
+        assert isinstance(old, ViTConfig)  # noqa: S101 - one file tells of one kind
+        resized: dict[str, Callable[[Tensor], Tensor]] = {}
+        notes: list[str] = []
+        if self.patch_size != old.patch_size:
+            resized["embedding.projection.weight"] = partial(
+                resize_patch_kernel, old=old.patch_size, new=self.patch_size
+            )
+            sizes = f"from {size_text(old.patch_size)} to {size_text(self.patch_size)}"
+            notes.append(f"the patch kernel was resized {sizes}.")
+        if self.grid != old.grid:
+            tables = {name: resize_for_grid(name, old.grid, self.grid, way=self.position_resize) for name in names}
+            resized |= {name: resize for name, resize in tables.items() if resize is not None}
+            if any(tables.values()) or self.positions == "sincos-2d":
+                notes.append(f"positions were resized from a grid of {size_text(old.grid)} to {size_text(self.grid)}.")
+        bare = old.representation_size is not None and self.representation_size is None
+        if bare:
+            notes.append(f"the representation layer of {old.representation_size} units was taken away.")
+        return Move(
+            resized=resized,
+            dropped=("head.representation.",) if bare else (),
+            new_head=bare or self.num_classes != old.num_classes,
+            notes=tuple(notes),
+        )
+
     def shrunk(self, image_size: Size) -> "ViTConfig":
         """Return a tiny model of the same kind."""
         backbone = self.backbone and BackboneConfig(blocks=(1,) * len(self.backbone.blocks), width=8, norm_groups=8)
@@ -240,48 +278,3 @@ class ViTConfig(ModelConfig, kind="vit"):
             )
         for size in sizes:
             _ = replace(self, image_size=size)
-
-
-def check_choice(name: str, given: str, known: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the known ones."""
-    if given not in known:
-        raise ConfigError(
-            f"{name} is {given!r}, but must be one of {', '.join(known)}.{did_you_mean(str(given), known)}"
-        )
-
-
-def check_positive(**values: int) -> None:
-    """Refuse anything but whole numbers from 1."""
-    for name, value in values.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigError(f"{name} is {value!r}, but must be a whole number of at least 1.")
-
-
-def check_count(name: str, value: int) -> None:
-    """Refuse anything but whole numbers from 0."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ConfigError(f"{name} is {value!r}, but must be a whole number of at least 0.")
-
-
-def check_size(name: str, size: Size) -> None:
-    """Refuse anything but a pair of positive whole numbers."""
-    good = isinstance(size, tuple) and len(size) == 2 and all(isinstance(side, int) and side > 0 for side in size)
-    if not good:
-        raise ConfigError(f"{name} is {size!r}, but must be (height, width), two whole numbers of at least 1.")
-
-
-def check_probability(**values: float) -> None:
-    """Refuse anything outside [0, 1)."""
-    for name, value in values.items():
-        if not isinstance(value, int | float) or not 0 <= value < 1:
-            raise ConfigError(f"{name} is {value!r}, but must be a probability from 0 to below 1.")
-
-
-def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> None:
-    """Refuse a value that does not split evenly."""
-    if value % divisor:
-        fit = max(value // divisor, 1) * divisor
-        raise ConfigError(
-            f"{name} {value} is not divisible by {divisor_name} {divisor}; "
-            f"choose a {name} such as {fit} or {fit + divisor}, or a {divisor_name} that divides {value}."
-        )

@@ -13,8 +13,8 @@ is nothing to show between, as `features` alone.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -44,6 +44,8 @@ class ModelConfig(Tagged, ABC):
     """Initial bias of the last layer: 0 for softmax; about -log(classes) for sigmoid loss."""
     noun: ClassVar[str] = "model of another kind"
     """What people call a model of this kind, after "a"."""
+    fixed: ClassVar[tuple[str, ...]] = ("channels",)
+    """Fields whose change makes another model, which no weights of this one fit."""
     module: ClassVar[type["Model"]]
     """The class that these settings build."""
     any_size: ClassVar[bool] = False
@@ -95,10 +97,33 @@ class ModelConfig(Tagged, ABC):
         """Return a model of the same kind that is so small that a step takes no time."""
         return replace(self, image_size=image_size)
 
+    def clashes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return this model's own values of fixed fields that changes would make others."""
+        own = {name: getattr(self, name) for name in self.fixed if name in changes}
+        return {name: value for name, value in own.items() if value != changes[name]}
+
+    def move(self, old: "ModelConfig", names: Iterable[str]) -> "Move":  # noqa: ARG002 - for kinds that resize
+        """Return how tensors of these names move here from a model of the same kind."""
+        return Move(new_head=self.num_classes != old.num_classes)
+
     def check_patches(self, *, drop: float, sizes: Sequence[Size]) -> None:  # noqa: ARG002 - for kinds with patches
         """Refuse training that leaves out a part of the patches, or has images of other sizes, where that cannot be."""
         if drop:
             raise ConfigError(f"a model of the kind {self.kind!r} has no patches to drop; leave drop_patches at 0.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """How the weights of a model become those of another of the same kind: another task, another size of images."""
+
+    resized: Mapping[str, Callable[[Tensor], Tensor]] = field(default_factory=dict)
+    """Tensors that change their shape, by name."""
+    dropped: tuple[str, ...] = ()
+    """How the names of tensors begin that are left behind."""
+    new_head: bool = False
+    """Whether the last linear layer starts again at zero."""
+    notes: tuple[str, ...] = ()
+    """What the user should know about that, a sentence each."""
 
 
 def read_model_config(settings: Any, *, where: str = "the settings of the model") -> ModelConfig:

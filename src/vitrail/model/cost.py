@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+from vitrail.base.readable import counted
+from vitrail.base.table import Table, Tabular
 from vitrail.model.build import build
 from vitrail.model.contract import ModelConfig
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Cost(Tabular):
     """The cost of one image."""
 
     parameters: int
@@ -20,6 +22,17 @@ class Cost:
     """Values kept for the backward pass."""
     checkpointed_activations: int
     """The same when blocks, or the units of a ResNet, keep only their input and are computed again."""
+
+    def tables(self) -> list[Table]:
+        """Return the figures with what they count."""
+        rows = (
+            ("parameters", f"{self.parameters:,}", counted(self.parameters)),
+            ("tokens", str(self.tokens or "-"), ""),
+            ("MACs", f"{self.macs:,}", counted(self.macs)),
+            ("activations", f"{self.activations:,}", "values kept for the backward pass"),
+            ("checkpointed", f"{self.checkpointed_activations:,}", "when blocks are computed again"),
+        )
+        return [Table(columns=("", "of one image", "note"), rows=rows)]
 
 
 def cost(config: ModelConfig) -> Cost:

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Generator, Tensor, nn
 
+from vitrail.model.contract import Model
 from vitrail.model.positions import SinCos2d, sincos_2d
 
 Fill = Callable[[Tensor, Generator | None], object]
@@ -53,6 +54,14 @@ def lecun_normal(tensor: Tensor, generator: Generator | None) -> None:
     nn.init.trunc_normal_(tensor, std=deviation, a=-2 * deviation, b=2 * deviation, generator=generator)
 
 
+def plain(tensor: Tensor, generator: Generator | None) -> None:
+    """Fill matrices and kernels LeCun-normal, and vectors with 0."""
+    if tensor.ndim > 1:
+        lecun_normal(tensor, generator)
+    else:
+        nn.init.zeros_(tensor)
+
+
 INITIAL_VALUES: tuple[tuple[str, Fill], ...] = (
     # Vision Transformer
     ("embedding.projection.weight", lecun_normal),
@@ -80,6 +89,8 @@ INITIAL_VALUES: tuple[tuple[str, Fill], ...] = (
     # Norms and the other biases, everywhere
     ("*norm*.weight", ones),
     ("*.bias", zeros),
+    # Whatever else a new kind of model has
+    ("*", plain),
 )
 
 
@@ -89,12 +100,12 @@ def rule(name: str) -> Fill:
 
 
 @torch.no_grad()
-def initialise(model: nn.Module, *, head_bias: float, generator: Generator | None = None) -> None:
+def initialise(model: Model, *, head_bias: float, generator: Generator | None = None) -> None:
     """Set every parameter, and the fixed tables, of a model."""
     for name, parameter in model.named_parameters():
         rule(name)(parameter, generator)
-        if name in ("head.linear.bias", "linear.bias"):
-            parameter.fill_(head_bias)
+        if model.is_head(name):
+            parameter.fill_(head_bias if name.endswith("bias") else 0.0)
     fill_fixed_tables(model)
 
 

@@ -1,5 +1,7 @@
 """Cut an image into patches and put it together again (Sec. 3.1)."""
 
+import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -44,3 +46,17 @@ def unpatchify(patches: PatchPixels, patch_size: Size, grid: Size) -> Images:
     (patch_height, patch_width), (rows, columns) = patch_size, grid
     cells = patches.unflatten(2, (-1, patch_height, patch_width)).unflatten(1, grid)
     return cells.permute(0, 3, 1, 4, 2, 5).reshape(patches.shape[0], -1, rows * patch_height, columns * patch_width)
+
+
+def resize_patch_kernel(kernel: Tensor, old: Size, new: Size) -> Tensor:
+    """Find the kernel for patches of another size that answers a resized patch most like the old one did.
+
+    With B the matrix that resizes a patch x, the new kernel w' minimises E |<x, w> - <B x, w'>|^2 over white x: it
+    is the least-squares solution of B^T w' = w, and exact when patches grow.
+    """
+    cells = old[0] * old[1]
+    basis = torch.eye(cells, dtype=torch.float64).reshape(cells, 1, *old)
+    resized = F.interpolate(basis, size=new, mode="bilinear", align_corners=False, antialias=True)
+    inverse = torch.linalg.pinv(resized.reshape(cells, -1))  # new cells, old cells
+    rows = kernel.double().reshape(len(kernel), -1, cells)
+    return (rows @ inverse.mT).flatten(1).to(kernel.dtype)

@@ -12,6 +12,8 @@ The first four are added to tokens: at the input, at every layer with a table ea
 shared table. Relative positions live in every block's attention (`attention.py`), a table each.
 """
 
+import re
+from collections.abc import Callable
 from typing import Literal, get_args
 
 import torch
@@ -26,6 +28,8 @@ from vitrail.model.patches import Size
 PositionKind = Literal["none", "learned-1d", "learned-2d", "sincos-2d", "relative"]
 Placement = Literal["input", "every-layer", "every-layer-shared"]
 ResizeWay = Literal["google", "timm", "timm-npz", "huggingface", "torchvision"]
+
+_TABLE = re.compile(r"(embedding|encoder)\.positions\.(\d+\.)?(?P<part>table|x|y)$")
 
 # How each library interpolates positions when the grid changes: (mode, align_corners, antialias).
 _INTERPOLATION: dict[str, tuple[str, bool, bool]] = {
@@ -169,3 +173,16 @@ def resize_relative(table: Float[Tensor, "offsets dim"], old: Size, new: Size) -
             index = (row * old[1] + column + centre).long().clamp(0, len(table) - 1)
             resized += (row_weight * column_weight)[:, None] * table[index].float()
     return resized.to(table.dtype)
+
+
+def resize_for_grid(name: str, old: Size, new: Size, *, way: ResizeWay) -> Callable[[Tensor], Tensor] | None:
+    """Return how a tensor of a Vision Transformer changes with the grid, by its name; None where it does not."""
+    table = _TABLE.match(name)
+    match table and table["part"]:
+        case "table":
+            return lambda tensor: resize_positions(tensor, old, new, way=way).contiguous()
+        case "x":
+            return lambda tensor: resize_axis(tensor, new[1], way=way).contiguous()
+        case "y":
+            return lambda tensor: resize_axis(tensor, new[0], way=way).contiguous()
+    return (lambda tensor: resize_relative(tensor, old, new)) if name.endswith(".attention.offsets") else None

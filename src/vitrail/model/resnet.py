@@ -15,7 +15,7 @@ from torch import Generator, nn
 from vitrail.base.errors import ConfigError
 from vitrail.base.shapes import FeatureMap, Images, KeptPatches, Representation
 from vitrail.model.bottlenecks import bottlenecks, halved, root_cost
-from vitrail.model.config import check_choice, check_count, check_divides, check_positive, check_size
+from vitrail.model.checks import check_choice, check_count, check_divides, check_positive, check_size
 from vitrail.model.contract import Layer, Model, ModelConfig
 from vitrail.model.convolution import Stage, Standardisation, make_conv, make_norm
 from vitrail.model.patches import Size
@@ -29,6 +29,7 @@ class ResNetConfig(ModelConfig, kind="resnet"):
     """A BiT ResNet."""
 
     noun = "ResNet"
+    fixed = ("channels", "blocks", "width")
     blocks: tuple[int, ...]
     """Units in each stage; (3, 4, 6, 3) for R50."""
     width: int = 64

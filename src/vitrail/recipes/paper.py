@@ -1,8 +1,22 @@
 """The paper's runs and what they cost, as data: Tables 2, 3, 4 and 6."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from vitrail.base.errors import ConfigError
+
+Preset = Literal[
+    "jft300m",
+    "imagenet21k",
+    "imagenet1k",
+    "finetune-imagenet",
+    "finetune-cifar10",
+    "finetune-cifar100",
+    "finetune-pets",
+    "finetune-flowers",
+    "finetune-vtab",
+]
+"""The paper's runs: pre-training by its data (Table 3), fine-tuning by its row of Table 4."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """One run from its settings to its result, wherever it was stopped before."""
 
+import time
 from functools import partial
 from typing import Protocol, runtime_checkable
 
@@ -39,6 +40,8 @@ def conduct(run: Run, watching: Watching, stop: StopSignal) -> Result:
                 watching.note(note)
             if run.ranks.first:
                 loop.journal.rewind(loop.state.progress.step)
+            if loop.pacer is not None:
+                loop.pacer.begin(loop.state.progress.step, _spent(run, loop.state.progress.seconds))
             watching.start(loop.state.progress.step)
             loop.run()
             return finish(run, loop)
@@ -49,3 +52,8 @@ def conduct(run: Run, watching: Watching, stop: StopSignal) -> Result:
 def is_finished(run: Run) -> bool:
     """Tell whether this very run is complete."""
     return run.folder.finished and not differences(run.config, run.folder.read_config())
+
+
+def _spent(run: Run, stored: float) -> float:
+    """Return the seconds that a run with minutes has had: before it was stopped, and before it begins now."""
+    return stored + (0.0 if run.began is None else time.monotonic() - run.began)

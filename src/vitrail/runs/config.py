@@ -150,7 +150,7 @@ class RunConfig:
     steps: int
     """Updates of the weights."""
     minutes: float | None = None
-    """The time that the steps were chosen for, if they were."""
+    """The time that the run has, if it has one: `steps` is then a first plan, which is corrected as time passes."""
     batch: int
     """Images in an update, over all ranks."""
     averaging: float | None = None

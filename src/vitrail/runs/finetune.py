@@ -63,7 +63,7 @@ class FinetunePlan:
     def tried(self, rate: float, data: RunData) -> RunConfig:
         """Return the run that tries a rate."""
         config = _at_rate(self.base, rate)
-        return replace(config, data=replace(config.data, role="dev"), facts=data.facts, evaluate_every=config.steps)
+        return replace(config, data=replace(config.data, role="dev"), facts=data.facts)
 
     def final(self, rate: float, number: int) -> RunConfig:
         """Return one of the final runs."""

@@ -49,6 +49,11 @@ class RunFolder:
         return RunFolder(path=self.path / SEEDS / f"seed-{seed}")
 
     @property
+    def pace(self) -> Path:
+        """How the number of steps of a run with minutes was corrected."""
+        return self.path / "pace.jsonl"
+
+    @property
     def checkpoints(self) -> Path:
         """States to go on from."""
         return self.path / "checkpoints"

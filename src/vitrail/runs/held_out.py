@@ -11,7 +11,7 @@ from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset
 from vitrail.data.loader import Batch, evaluation_batches
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.evaluate.classify import Answers, answer
+from vitrail.evaluation.classify import Answers, answer
 from vitrail.model.contract import Model
 from vitrail.report.answers import answer_sections
 from vitrail.report.section import Section

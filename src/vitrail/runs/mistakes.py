@@ -2,7 +2,7 @@
 
 from vitrail.base.errors import ImageError
 from vitrail.data.dataset import Dataset
-from vitrail.evaluate.classify import Answers
+from vitrail.evaluation.classify import Answers
 from vitrail.report.story import EvaluationStory, Mistake
 
 MISTAKES = 24

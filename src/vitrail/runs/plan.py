@@ -17,7 +17,7 @@ _ACTIVATION_BYTES = {"float32": 4, "bfloat16": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Needs:
     """The needs of one run; memory in bytes on each device."""
 
     cost: Cost
@@ -43,7 +43,7 @@ class Plan:
         return self.weights + self.gradients + self.optimizer
 
 
-def plan(
+def work_out(
     config: ModelConfig,
     *,
     images: int,
@@ -55,7 +55,7 @@ def plan(
     memory: float,
     optimizer: Optimizer,
     precision: Precision,
-) -> Plan:
+) -> Needs:
     """Work out a run of `epochs` over `images` with a global `batch` shared by `devices` of `memory` bytes each."""
     if batch % devices:
         raise ConfigError(
@@ -69,7 +69,7 @@ def plan(
     per_image = _ACTIVATION_BYTES[precision] * need.activations
     per_checkpointed_image = _ACTIVATION_BYTES[precision] * need.checkpointed_activations
     room = max(memory - 2 * weights - state, 0)
-    return Plan(
+    return Needs(
         cost=need,
         images=images,
         epochs=epochs,

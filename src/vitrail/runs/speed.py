@@ -21,9 +21,8 @@ from vitrail.train.loop import Loop
 from vitrail.train.signals import StopSignal
 
 WARM_STEPS = 3
-MEASURED_SECONDS = 8.0
-RESERVE = 0.05
-"""Share of the time that is not planned for: long runs are slower than their first seconds."""
+MEASURED_SECONDS = 3.0
+"""How long steps are timed for a first plan, which the run itself corrects (`train/pacing.py`)."""
 KEPT_FREE = 0.2
 """Share of the memory that an automatic micro-batch leaves alone."""
 
@@ -49,7 +48,7 @@ def steps_for(run: Run, minutes: float, evaluate_every: Callable[[int], int]) ->
     """
     began = time.perf_counter()
     found = pace(run)
-    budget = minutes * 60 * (1 - RESERVE) - (time.perf_counter() - began)
+    budget = minutes * 60 - (time.perf_counter() - began)
     candidates = range(1, max(int(budget / found.step), 1) + 1)
     fitting = bisect(candidates, budget, key=lambda steps: found.total(steps, evaluate_every(steps)))
     return max(run.ranks.agree(fitting), 1)

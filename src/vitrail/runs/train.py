@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,14 @@ from vitrail.train.keeper import Keeper
 from vitrail.train.learner import Learner, Task, make_learner
 from vitrail.train.loop import Loop, LoopConfig, Watch
 from vitrail.train.optimizers import freeze, make_optimizer
+from vitrail.train.pacing import Pacer
 from vitrail.train.parallel import parallelise, shard
 from vitrail.train.signals import StopSignal
 from vitrail.train.state import TrainState, whole
 from vitrail.train.step import StepConfig
+
+UNPLANNED = 1000
+"""How many times more steps than planned a run with minutes may make at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +55,8 @@ class Run:
     ranks: Ranks
     further: tuple[RunEvaluator[Any], ...] = ()
     """Evaluators beside the one of the held-out images."""
+    began: float | None = field(default=None, compare=False)
+    """When the caller began to wait, by the monotonic clock: minutes count from then; None is when training begins."""
     sections: tuple[Section, ...] = ()
     """What the report shows of things that came before the run."""
 
@@ -110,6 +116,23 @@ class Run:
             ranks=ranks,
             stop=stop,
             watch=watch,
+            pacer=self.pacer(),
+        )
+
+    def pacer(self) -> Pacer | None:
+        """Return what keeps a run to the minutes that it was given; None where it was given none."""
+        config = self.config
+        if config.minutes is None:
+            return None
+        seconds = 60 * config.minutes
+        images = self.data.held_out / 3  # to measure one takes a third of learning from it
+        return Pacer(
+            seconds=seconds,
+            steps=config.steps,
+            evaluate_every=config.evaluate_every,
+            evaluation=images / config.batch * seconds / config.steps,
+            path=self.folder.pace,
+            ranks=self.ranks,
         )
 
     @property
@@ -150,7 +173,8 @@ class Run:
 
     def batches(self, start: int) -> Iterator[Batch]:
         """Yield this rank's batches from a step on, through the stages of growing images."""
-        config = self.config
+        config, *before, (first, end, size) = self.config, *self.config.phases
+        last = end if config.minutes is None else end * UNPLANNED
         stages = [
             training_batches(
                 self.data.train,
@@ -168,7 +192,7 @@ class Run:
                 balanced=config.data.balanced,
                 views=config.objective.views,
             )
-            for begin, end, size in config.phases
+            for begin, end, size in (*before, (first, last, size))
             if end > start
         ]
         return noted(itertools.chain.from_iterable(stages), self.data.train, self.skipped_file)

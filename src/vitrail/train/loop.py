@@ -19,6 +19,7 @@ from vitrail.data.loader import Batch
 from vitrail.model.contract import Model
 from vitrail.train.evaluator import Evaluator
 from vitrail.train.keeper import Keeper
+from vitrail.train.pacing import Pacer
 from vitrail.train.schedules import Schedule
 from vitrail.train.signals import StopSignal
 from vitrail.train.state import TrainState
@@ -75,6 +76,8 @@ class Loop:
     ranks: Ranks
     stop: StopSignal
     watch: Watch
+    pacer: Pacer | None = None
+    """What keeps the number of steps to the time of a run that was given minutes."""
     outcomes: dict[str, Any] = field(default_factory=dict)
     """The last outcome of each evaluator, by its name; those of another process are not there."""
 
@@ -84,9 +87,10 @@ class Loop:
         if progress.step and self._evaluators_due():
             self._look_after()
         batches = self.batches(progress.step)
-        while progress.step < self.config.steps and not progress.stopped:
+        while progress.step < self.steps and not progress.stopped:
+            self._keep_pace()
             batch = next(batches).to(self.ranks.device)
-            rate = self.schedule.rate(progress.step, self.config.steps)
+            rate = self.schedule.rate(progress.step, self.steps)
             if progress.step not in progress.bad_steps:
                 taken = self.take(batch, rate)
                 if taken is None and self._go_back(batch):
@@ -99,11 +103,23 @@ class Loop:
             with clock.paused():
                 self._look_after()
 
+    @property
+    def steps(self) -> int:
+        """The steps of the whole run, as they are planned now."""
+        return self.config.steps if self.pacer is None else self.pacer.steps
+
+    def _keep_pace(self) -> None:
+        """Look at the clock, where there is one to look at, and report a new plan."""
+        if self.pacer is None:
+            return
+        before = self.steps
+        self.pacer.check(self.state.progress.step)
+        if self.steps != before:
+            self.watch(self.state.progress.step, {"planned_steps": float(self.steps)})
+
     def take(self, batch: Batch, rate: float) -> Taken | None:
         """Take a step and count it; None when its loss or gradient was not finite."""
-        taken = take_step(
-            self.state, self.parallel, batch, rate, steps=self.config.steps, config=self.step, ranks=self.ranks
-        )
+        taken = take_step(self.state, self.parallel, batch, rate, steps=self.steps, config=self.step, ranks=self.ranks)
         if not taken.good:
             return taken if taken.overflow else None
         window = self.state.progress.window
@@ -116,11 +132,11 @@ class Loop:
         """Evaluate, save and stop where it is time for that; a stop does not wait for an evaluation."""
         stopping = self.ranks.any(self.stop.asked)
         if not stopping:
-            self._evaluate()
+            self._evaluate_in_time()
             stopping = bool(self._evaluators_due())  # one was interrupted
         if stopping or self._due(self.config.checkpoint_every):
             self._checkpoint()
-        if stopping and (self.state.progress.step < self.config.steps or self._evaluators_due()):
+        if stopping and (self.state.progress.step < self.steps or self._evaluators_due()):
             raise StoppedError(f"stopped after step {self.state.progress.step}; the same command resumes from there.")
 
     def _evaluators_due(self) -> list[Evaluator[Any]]:
@@ -133,7 +149,7 @@ class Loop:
 
     def _due(self, every: int) -> bool:
         step = self.state.progress.step
-        return step % every == 0 or step == self.config.steps
+        return step % every == 0 or step == self.steps
 
     def _log(self, rate: float, timing: dict[str, float]) -> None:
         progress = self.state.progress
@@ -146,6 +162,13 @@ class Loop:
         if self.ranks.first:
             self.journal.log(progress.step, metrics, timing)
         self.watch(progress.step, metrics | timing)
+
+    def _evaluate_in_time(self) -> None:
+        """Evaluate, and let the clock know what it took."""
+        before, due = time.monotonic(), bool(self._evaluators_due())
+        self._evaluate()
+        if self.pacer is not None and due:
+            self.pacer.pause(time.monotonic() - before, evaluated=True)
 
     def _evaluate(self) -> None:
         """Let the evaluators whose turn it is measure the weights that would be saved now."""
@@ -192,6 +215,8 @@ class Loop:
     def _checkpoint(self) -> None:
         """Save, unless the weights have become useless; a disk that is full costs nothing that was saved before."""
         if self.state.finite():
+            if self.pacer is not None:
+                self.state.progress.seconds = self.pacer.elapsed
             if self.ranks.first:
                 self.journal.sync()
             self.keeper.save(self.state, self.ranks)

@@ -36,6 +36,8 @@ class Progress:
     """The best score of an evaluation so far; with the other sign where less is better."""
     best_step: int | None = None
     """The step of that evaluation."""
+    seconds: float = 0.0
+    """Time that a run with minutes had taken when it was saved."""
     stopped: bool = False
     """Whether early stopping has ended the run."""
     evaluated: dict[str, int] = field(default_factory=dict)

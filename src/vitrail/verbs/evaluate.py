@@ -15,12 +15,12 @@ from vitrail.checkpoint.store import check_labels
 from vitrail.data.dataset import Dataset
 from vitrail.data.labels import read_labels
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.evaluate.class_map import ClassMap, read_class_map
-from vitrail.evaluate.evaluation import Evaluation, EvaluationConfig
-from vitrail.evaluate.evaluation import evaluate as measure
-from vitrail.evaluate.predictions import write_predictions
-from vitrail.evaluate.real import RealLists, check_outputs, choose_with_real, read_real
-from vitrail.evaluate.subset import Choice, choose
+from vitrail.evaluation.class_map import ClassMap, read_class_map
+from vitrail.evaluation.evaluation import Evaluation, EvaluationConfig
+from vitrail.evaluation.evaluation import evaluate as measure
+from vitrail.evaluation.predictions import write_predictions
+from vitrail.evaluation.real import RealLists, check_outputs, choose_with_real, read_real
+from vitrail.evaluation.subset import Choice, choose
 from vitrail.model.patches import Size
 from vitrail.report.evaluation_page import write_evaluation
 from vitrail.runs.evaluation import open_evaluation_data
@@ -60,7 +60,8 @@ def evaluate(
     """Measure a model on data that it has not learned from.
 
         >>> model = vitrail.create("Ti/14", num_classes=10, image_size=28, channels=1, seed=0)
-        >>> score = vitrail.evaluate(model, "sample", labels=[str(digit) for digit in range(10)])
+        >>> data = vitrail.data.open("sample", split="test")
+        >>> score = vitrail.evaluate(model, data, labels=data.labels)  # a file has class names of its own
         >>> score.accuracy, score.confusion.shape, score.figures["loss"].high
         (0.1, (10, 10), 2.302...)
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from vitrail.evaluate.calibration import EDGES
-from vitrail.evaluate.evaluation import Evaluation, described
-from vitrail.evaluate.metrics import Metrics
+from vitrail.evaluation.calibration import EDGES
+from vitrail.evaluation.evaluation import Evaluation, described
+from vitrail.evaluation.metrics import Metrics
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
 from vitrail.report.evaluation_page import EvaluationPage

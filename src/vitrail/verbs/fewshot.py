@@ -14,15 +14,15 @@ from vitrail.base.progress import Progress, silent
 from vitrail.data.budget import Budget
 from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
-from vitrail.evaluate.extractor import Extractor
-from vitrail.evaluate.feature_files import default_folder
-from vitrail.evaluate.features import feature_preprocessing
-from vitrail.evaluate.fewshot import Method, Shots, check_shots, know_all, know_drawn, measure
-from vitrail.evaluate.fewshot_result import FewShot
-from vitrail.evaluate.neighbours import NEIGHBOURS
-from vitrail.evaluate.neighbours import neighbours as nearest
-from vitrail.evaluate.probe import C, probe
-from vitrail.evaluate.ridge import L2, ridge
+from vitrail.evaluation.extractor import Extractor
+from vitrail.evaluation.feature_files import default_folder
+from vitrail.evaluation.features import feature_preprocessing
+from vitrail.evaluation.fewshot import Method, Shots, check_shots, know_all, know_drawn, measure
+from vitrail.evaluation.fewshot_result import FewShot
+from vitrail.evaluation.neighbours import NEIGHBOURS
+from vitrail.evaluation.neighbours import neighbours as nearest
+from vitrail.evaluation.probe import C, probe
+from vitrail.evaluation.ridge import L2, ridge
 from vitrail.model.patches import Size
 from vitrail.report.shots import ShotsLine, check_picture, write_shots
 from vitrail.verbs.names import model_name

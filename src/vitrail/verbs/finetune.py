@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
@@ -13,13 +13,20 @@ from vitrail.recipes.names import find_adaptation
 from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapt, quick_rate
 from vitrail.runs.config import DataConfig, Execution, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
-from vitrail.runs.finetune import FinetunePlan, Finetuning, read_plan
+from vitrail.runs.finetune import Estimate, FinetunePlan, Finetuning, read_plan
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.start import Source, model_name, open_source
-from vitrail.verbs.request import RunRequest
+from vitrail.train.signals import StopSignal
+from vitrail.verbs.frame import training_frame
+from vitrail.verbs.keywords import FinetuneKeywords
+from vitrail.verbs.request import RunRequest, make_request
+from vitrail.verbs.trained import FinetunedRun
+from vitrail.verbs.watch import Words, line, print_choices, watched
 
+NEVER = 10**9
+"""Steps between evaluations that no run reaches: the number of steps of a run with minutes changes as it goes."""
 SHAPING = ("data", "start", "rates", "quick", "frozen", "steps", "runs", "dev_fraction", "pickle", "num_heads", "out")
 
 
@@ -43,6 +50,55 @@ class FinetuneRequest(RunRequest):
     """Share of the training images on which rates are tried, where the data has no val beside its test split."""
     frozen: bool = False
     """Train the head alone."""
+
+
+def finetune(
+    data: str | Path | None = None,
+    *,
+    start: str | Path | None = None,
+    quiet: bool = False,
+    **keywords: Unpack[FinetuneKeywords],
+) -> FinetunedRun:
+    """Adapt a model to your images by the paper's protocol: rates on a dev split, then all training images.
+
+        >>> model = vitrail.create("Ti/14", num_classes=10, image_size=28, channels=1, seed=0)
+        >>> vitrail.save(model, "start.safetensors")
+        PosixPath('start.safetensors')
+        >>> best = vitrail.finetune("sample", start="start.safetensors", steps=2, batch=8, fraction=0.02,
+        ...                         rates=[0.01, 0.03], out="tuned", quiet=True)
+        >>> best.rate in (0.01, 0.03), len(best.sweep), best.model.config.num_classes
+        (True, 2, 10)
+
+    `start` is a model file of any format that `vitrail.load` reads. The other keywords are the flags of `vitrail
+    finetune`: image_size=384, rates, quick, frozen, runs=3, recipe="finetune-pets", minutes, out, resume, ... What is
+    not given follows from the data by a rule. `quick` takes the middle rate; `quiet` shows nothing meanwhile.
+    """
+    request = make_request(FinetuneRequest, data, {"start": start, **keywords})
+    with training_frame(request.threads, request.device, stored_execution(request)) as (ranks, stop):
+        return conduct_finetuning(request, ranks, stop, quiet=quiet)
+
+
+def conduct_finetuning(
+    request: FinetuneRequest, ranks: Ranks, stop: StopSignal, *, quiet: bool = False, words: Words = str
+) -> FinetunedRun:
+    """Settle a request and carry out its plan; every rank calls it."""
+    work, quiet = settle_finetuning(request, ranks), quiet or not ranks.first
+    if not quiet:
+        print_choices(work.run(), words)
+    if work.enter():
+        estimate = work.estimate()
+        if not quiet:
+            _print_time(work.plan, estimate, words)
+    tuned = work.carry_out(partial(watched, quiet=quiet, words=words), stop)
+    return FinetunedRun(folder=work.folder.path, figures=tuned.as_dict())
+
+
+def _print_time(plan: FinetunePlan, estimate: Estimate, words: Words) -> None:
+    minutes = f"{estimate.seconds / 60:.0f} minutes" if estimate.seconds >= 90 else f"{estimate.seconds:.0f} seconds"
+    tried = plan.trainings - plan.runs
+    parts = f"{tried} rates to try and {plan.runs} to train" if tried else f"{plan.runs} to train"
+    advice = words("`quick` tries no rates, `frozen` trains the head alone")
+    line(f"time         about {minutes}: {parts}, {plan.base.steps} steps of {estimate.step:.2f} s each; {advice}")
 
 
 def settle_finetuning(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
@@ -73,30 +129,21 @@ def _new(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
     source = open_source(str(request.start), pickle=request.pickle, num_heads=request.num_heads)
     data = open_run_data(data_config, seed=seed)
     folder = RunFolder(path=Path(request.out or _default_out(str(request.data), str(request.start))))
-    plan = partial(_plan, request, source, data_config, data)
-    work = Finetuning(plan=plan(request.steps, {}), data=data, folder=folder, ranks=ranks)
-    measured: dict[str, Any] = {}
+    plan = partial(_plan, source, data_config, data)
+    work = Finetuning(plan=plan(request), data=data, folder=folder, ranks=ranks)
     if request.micro_batch == "auto":
-        measured["execution.micro_batch"] = largest_micro_batch(work.run())
-        work = replace(work, plan=plan(request.steps, measured))
+        request = replace(request, micro_batch=largest_micro_batch(work.run()))
+        work = replace(work, plan=plan(request))
     if request.minutes is not None:
-        measured["minutes"] = request.minutes
         stored = read_plan(folder).base.steps if folder.plan.is_file() and folder.begun else None
         steps = stored or steps_for(work.run(), request.minutes / work.plan.trainings, lambda steps: steps)
-        work = replace(work, plan=plan(steps, measured))
+        work = replace(work, plan=plan(replace(request, steps=steps)))
     work.check()
     return work
 
 
-def _plan(
-    request: FinetuneRequest,
-    source: Source,
-    data_config: DataConfig,
-    data: RunData,
-    steps: int | None,
-    measured: dict[str, Any],
-) -> FinetunePlan:
-    """Make a plan of this many steps, with settings that were measured on this machine."""
+def _plan(source: Source, data_config: DataConfig, data: RunData, request: FinetuneRequest) -> FinetunePlan:
+    """Make a plan of what is asked for, and of the rule or a recipe for the rest."""
     if request.frozen and request.freeze:
         raise ConfigError("`frozen` freezes everything but the head, so `freeze` has nothing to add; leave one out.")
     facts = facts_of(data, source.config.channels)
@@ -108,9 +155,9 @@ def _plan(
         draft.at_rate(quick_rate(rates)),
         replace(data_config, dev_fraction=dev_fraction),
         data,
-        steps=steps,
+        steps=request.steps,
         epochs=request.epochs,
-        changes=request.changes | request.execution | measured,
+        changes=request.changes | request.execution,
         evaluations=1,
     )
     if base.patience is not None or base.evaluate_every < base.steps:
@@ -118,7 +165,11 @@ def _plan(
             "fine-tuning learns from every training image and evaluates once, at the end; leave `patience` and "
             "`evaluate_every` out, or train instead."
         )
-    return FinetunePlan(base=base, rates=rates, runs=1 if request.runs is None else request.runs)
+    plan = FinetunePlan(base=base, rates=rates, runs=1 if request.runs is None else request.runs)
+    if request.minutes is None:
+        return plan
+    timed = replace(base, minutes=request.minutes / plan.trainings, evaluate_every=NEVER)  # but at the end
+    return replace(plan, base=timed)
 
 
 def _rates(request: FinetuneRequest, adaptation: Adaptation) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size
-from vitrail.predict.classifier import Classifier
+from vitrail.prediction.classifier import Classifier
 from vitrail.runtime.engine import Engine, TorchEngine, torch_engine
 from vitrail.verbs.computing import computing
 

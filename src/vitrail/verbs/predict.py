@@ -18,11 +18,11 @@ from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.data.pictures import Picture
 from vitrail.model.patches import Size
-from vitrail.predict.classifier import Classifier
-from vitrail.predict.folder import Listing, list_images
-from vitrail.predict.prediction import Prediction
-from vitrail.predict.work import Outcome, Work
-from vitrail.predict.writers import Row, check_output
+from vitrail.prediction.classifier import Classifier
+from vitrail.prediction.folder import Listing, list_images
+from vitrail.prediction.prediction import Prediction
+from vitrail.prediction.work import Outcome, Work
+from vitrail.prediction.writers import Row, check_output
 from vitrail.runtime.engine import Engine
 from vitrail.verbs.computing import computing
 from vitrail.verbs.network import FileSettings, ModelLike, evaluating

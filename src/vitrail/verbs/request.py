@@ -4,12 +4,12 @@ None, False and an empty sequence stand for what was not asked: the recipe, the 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from vitrail.base.errors import ConfigError
+from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.base.settings import from_dict
 from vitrail.base.trackers import TrackerName
 from vitrail.model.build import as_size
@@ -165,3 +165,16 @@ class RunRequest:
                 f"{', '.join(asked)} cannot change a stored run; leave {'it' if len(asked) == 1 else 'them'} out, or "
                 f"start a new run without `{way}`."
             )
+
+
+Asked = TypeVar("Asked", bound=RunRequest)
+
+
+def make_request(kind: type[Asked], data: str | Path | None, keywords: Mapping[str, Any]) -> Asked:
+    """Make a request of the keywords of a function; an unknown one is refused with the names near it."""
+    names = [field.name for field in fields(kind) if field.name != "data"]
+    for name in keywords:
+        if name not in names:
+            near = did_you_mean(name, names)
+            raise ConfigError(f"there is no keyword {name!r}; settings by path go into `settings`.{near}")
+    return kind(data=data, **keywords)

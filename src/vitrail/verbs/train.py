@@ -1,20 +1,28 @@
-"""From what is asked of training to a run that is ready: recipe, data, model, micro-batch, length, or a stored run."""
+"""Train a model: settle what is asked (recipe, data, model, length, or a stored run), and bring the run to its end."""
 
 import json
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.recipes.names import find_recipe
+from vitrail.runs.conduct import conduct
 from vitrail.runs.config import DataConfig, Execution, RunConfig, differences, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete, evaluate_every
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.train import Run
-from vitrail.verbs.request import RunRequest
+from vitrail.train.signals import StopSignal
+from vitrail.verbs.frame import training_frame
+from vitrail.verbs.keywords import TrainKeywords
+from vitrail.verbs.request import RunRequest, make_request
+from vitrail.verbs.trained import TrainedRun
+from vitrail.verbs.watch import Watcher, Words, print_choices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +37,43 @@ class TrainRequest(RunRequest):
     """Settings to run again: the config.json of a run."""
 
 
+def train(data: str | Path | None = None, *, quiet: bool = False, **keywords: Unpack[TrainKeywords]) -> TrainedRun:
+    """Train a model on a folder of images, or on any other data; what is not given follows from the data by a rule.
+
+        >>> run = vitrail.train("sample", steps=2, batch=8, fraction=0.01, out="run", quiet=True)
+        >>> run.figures["steps"], run.report.name, run.model.config.num_classes
+        (2, 'report.html', 10)
+
+    `data` is a folder of class folders, a CSV, shards, arrays: whatever `vitrail.data.open` opens; None is the embedded
+    sample. The keywords are the flags of `vitrail train`: model="S/16", minutes=10, image_size=64, batch, seed,
+    learning_rate, mixup, out, resume, ...; `settings` takes any other by its path, as {"optimizer.beta2": 0.95}. The
+    run writes the same folder and report as the command, resumes in the same way, and shows its progress on stderr
+    unless it is `quiet`. A signal that stops it raises `StoppedError` after it was saved.
+    """
+    request = make_request(TrainRequest, data, keywords)
+    with training_frame(request.threads, request.device, stored_execution(request)) as (ranks, stop):
+        return conduct_training(request, ranks, stop, quiet=quiet)
+
+
+def conduct_training(
+    request: TrainRequest, ranks: Ranks, stop: StopSignal, *, quiet: bool = False, words: Words = str
+) -> TrainedRun:
+    """Settle a request and bring its run to the end; every rank calls it."""
+    run, quiet = settle(request, ranks), quiet or not ranks.first
+    if not quiet:
+        print_choices(run, words)
+    with Watcher(run.config, quiet=quiet, words=words) as watcher:
+        return TrainedRun(folder=run.folder.path, figures=conduct(run, watcher, stop).as_dict())
+
+
 def settle(request: TrainRequest, ranks: Ranks) -> Run:
     """Decide everything that was not asked for, and return the run; nothing is trained or written yet.
 
     Every rank calls it. With `minutes`, or an automatic micro-batch, some steps are tried out and thrown away.
     """
+    began = time.monotonic()
     config, data = _stored(request) if _is_stored(request) else _new(request, ranks)
-    run = Run(config=config, data=data, folder=_folder(request, config), ranks=ranks)
+    run = Run(config=config, data=data, folder=_folder(request, config), ranks=ranks, began=began)
     run.check()
     return run
 

@@ -2,16 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from vitrail.base.ranks import Ranks
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
 from vitrail.runs.config import Device
 from vitrail.runs.start import model_name, open_source
-from vitrail.studies.vtab import VtabStudy, task_data, task_run
+from vitrail.studies.vtab import VtabResult, VtabStudy, task_data, task_run
 from vitrail.studies.vtab_tasks import TASKS, find_tasks
+from vitrail.verbs.frame import training_frame
+from vitrail.verbs.keywords import VtabKeywords
+from vitrail.verbs.watch import watched
 
 PATHS = {
     "batch": "batch",
@@ -51,6 +55,21 @@ class VtabRequest:
     def changes(self) -> dict[str, Any]:
         """The settings that were asked for, by path."""
         return {path: getattr(self, name) for name, path in PATHS.items() if getattr(self, name) is not None}
+
+
+def vtab(model: str | Path, root: str | Path, *, quiet: bool = False, **keywords: Unpack[VtabKeywords]) -> VtabResult:
+    """Fine-tune a model on the tasks of VTAB-1k in a folder by the paper's rule, beside its results (Table 9).
+
+        >>> result = vitrail.vtab("model.safetensors", "vtab-1k/", steps=2, batch=4, image_size=32, quiet=True)
+        >>> result.means.tasks, result.means.complete
+        (2, False)
+
+    The keywords are the flags of `vitrail vtab`: tasks=["dtd", "svhn"], image_size, steps, batch, learning_rate, seed,
+    out, ... Called again it resumes, and keeps what is finished; a task that diverges is a row of the result.
+    """
+    request = VtabRequest(model=model, root=root, **keywords)
+    with training_frame(request.threads, request.device, None) as (ranks, stop):
+        return settle_vtab(request, ranks).carry_out(partial(watched, quiet=quiet or not ranks.first), stop)
 
 
 def settle_vtab(request: VtabRequest, ranks: Ranks) -> VtabStudy:

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.base.files import atomic_write
-from vitrail.base.tensors import TensorSource
-from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.archive import write_archive
 from vitrail.checkpoint.contents import Contents
+from vitrail.checkpoint.formats.abilities import Abilities
 from vitrail.checkpoint.formats.folder import setting, write_state
+from vitrail.checkpoint.formats.format import Format, Weights
 from vitrail.checkpoint.formats.timm_settings import read_labels, read_preprocessing
-from vitrail.checkpoint.infer import Hints, tell_stages
+from vitrail.checkpoint.infer import tell_stages
 from vitrail.checkpoint.layout import (
     KERNEL_1X1_HWIO,
     KERNEL_1X1_OIHW,
@@ -24,9 +24,9 @@ from vitrail.checkpoint.layout import (
 from vitrail.data.preprocessing import preset
 from vitrail.model.resnet import ResNetConfig
 
-_COMMON = {"norm_groups": 32, "norm_eps": 1e-5, "standardisation": "sqrt-var-eps"}
-GOOGLE = Abilities(library="Google's BiT", kinds=("resnet",), numerics={**_COMMON, "standardisation_eps": 1e-10})
-TIMM = Abilities(library="timm's BiT", kinds=("resnet",), numerics={**_COMMON, "standardisation_eps": 1e-8})
+_COMMON: dict[str, Any] = {"norm_groups": 32, "norm_eps": 1e-5, "standardisation": "sqrt-var-eps"}
+_GOOGLE_NUMERICS = {**_COMMON, "standardisation_eps": 1e-10}
+_TIMM_NUMERICS = {**_COMMON, "standardisation_eps": 1e-8}
 
 _ROOT = "resnet/root_block/standardized_conv2d/kernel"
 _CONV = "standardized_conv2d/kernel"
@@ -42,8 +42,9 @@ def recognises_timm(names: set[str]) -> bool:
     return "stem.conv.weight" in names and any(name.startswith("stages.0.blocks.0.") for name in names)
 
 
-def read_google(source: TensorSource, hints: Hints) -> Contents:
+def read_google(weights: Weights) -> Contents:
     """Read Google's `.npz`."""
+    source = weights.source
     _, _, channels, width = source.shape(_ROOT, 4)
     head = "resnet/head/conv2d/kernel"
     config = ResNetConfig(
@@ -51,17 +52,17 @@ def read_google(source: TensorSource, hints: Hints) -> Contents:
         width=width,
         channels=channels,
         num_classes=source.shape(head, 4)[3] if head in source else 0,
-        image_size=hints.get("image_size", (224, 224)),
-        **GOOGLE.numerics,
+        image_size=weights.hints.get("image_size", (224, 224)),
+        **_GOOGLE_NUMERICS,
     )
     tensors = read_layout(google_layout(config.blocks), source, config, "the BiT ResNet that its tensors tell of")
     pixels = preset("google", image_size=config.image_size, channels=channels)
     return Contents(format="google", config=config, tensors=tensors, preprocessing=pixels)
 
 
-def read_timm(source: TensorSource, hints: Hints, settings: dict[str, Any] | None = None) -> Contents:
-    """Read timm's state dict; `settings` is the `config.json` beside it, if there is one."""
-    settings = settings or {}
+def read_timm(weights: Weights) -> Contents:
+    """Read timm's state dict, with the `config.json` beside it if there is one."""
+    source, settings = weights.source, weights.settings
     size = setting(settings, "pretrained_cfg", dict, {}).get("input_size")
     known = tuple(size[1:]) if isinstance(size, list) and len(size) == 3 else (224, 224)
     width, channels, _, _ = source.shape("stem.conv.weight", 4)
@@ -70,8 +71,8 @@ def read_timm(source: TensorSource, hints: Hints, settings: dict[str, Any] | Non
         width=width,
         channels=channels,
         num_classes=source.shape("head.fc.weight", 4)[0] if "head.fc.weight" in source else 0,
-        image_size=hints.get("image_size", known),
-        **TIMM.numerics,
+        image_size=weights.hints.get("image_size", known),
+        **_TIMM_NUMERICS,
     )
     tensors = read_layout(timm_layout(config.blocks), source, config, "the timm ResNet that its tensors tell of")
     return Contents(
@@ -83,19 +84,17 @@ def read_timm(source: TensorSource, hints: Hints, settings: dict[str, Any] | Non
     )
 
 
-def write_google(contents: Contents, path: Path, *, lossy: bool = False) -> Contents:
+def write_google(contents: Contents, path: Path) -> Contents:
     """Write Google's `.npz`."""
-    check_expressible(contents.config, GOOGLE, lossy=lossy)
-    assert isinstance(contents.config, ResNetConfig)  # noqa: S101 - the check above refuses the others
+    assert isinstance(contents.config, ResNetConfig)  # noqa: S101 - the format holds no others
     with atomic_write(path) as file:
         write_archive(file, write_layout(google_layout(contents.config.blocks), contents.tensors))
     return contents
 
 
-def write_timm(contents: Contents, path: Path, *, lossy: bool = False) -> Contents:
+def write_timm(contents: Contents, path: Path) -> Contents:
     """Write timm's state dict."""
-    check_expressible(contents.config, TIMM, lossy=lossy)
-    assert isinstance(contents.config, ResNetConfig)  # noqa: S101 - the check above refuses the others
+    assert isinstance(contents.config, ResNetConfig)  # noqa: S101 - the format holds no others
     write_state(write_layout(timm_layout(contents.config.blocks), contents.tensors), path, contents)
     return contents
 
@@ -138,3 +137,21 @@ def timm_layout(blocks: tuple[int, ...]) -> Layout:
 
 def _google_norm(ours: str, theirs: str) -> Layout:
     return [Entry(f"{ours}.weight", (f"{theirs}/gamma",)), Entry(f"{ours}.bias", (f"{theirs}/beta",))]
+
+
+GOOGLE = Format(
+    name="google",
+    suffixes=(".npz",),
+    abilities=Abilities(library="Google's BiT", kinds=("resnet",), numerics=_GOOGLE_NUMERICS),
+    recognises=recognises_google,
+    read=read_google,
+    write=write_google,
+)
+TIMM = Format(
+    name="timm",
+    suffixes=(".safetensors",),
+    abilities=Abilities(library="timm's BiT", kinds=("resnet",), numerics=_TIMM_NUMERICS),
+    recognises=recognises_timm,
+    read=read_timm,
+    write=write_timm,
+)

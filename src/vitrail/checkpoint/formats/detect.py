@@ -9,8 +9,9 @@ from vitrail.base.errors import CheckpointError, ConfigError
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.archive import open_archive
 from vitrail.checkpoint.contents import Contents, needed_shapes
-from vitrail.checkpoint.formats import bit, google, huggingface, timm, torchvision
+from vitrail.checkpoint.formats.all import FORMATS, NAMES
 from vitrail.checkpoint.formats.folder import read_json
+from vitrail.checkpoint.formats.format import Weights
 from vitrail.checkpoint.infer import Hints
 from vitrail.checkpoint.pickled import open_pickled
 from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
@@ -92,18 +93,9 @@ def _recognise(source: TensorSource, path: Path, hints: Hints) -> Contents:
     """Find the layout by the names of the tensors."""
     names = set(source)
     settings, pixels = _beside(path, "config.json"), _beside(path, "preprocessor_config.json")
-    if bit.recognises_google(names):
-        return bit.read_google(source, hints)
-    if google.recognises(names):
-        return google.read(source, hints)
-    if timm.recognises(names):
-        return timm.read(source, hints, settings)
-    if bit.recognises_timm(names):
-        return bit.read_timm(source, hints, settings)
-    if huggingface.recognises(names):
-        return huggingface.read(source, hints, settings, pixels)
-    if torchvision.recognises(names):
-        return torchvision.read(source, hints)
+    for form in FORMATS:
+        if form.read is not None and form.recognises(names):
+            return form.read(Weights(source=source, hints=hints, settings=settings, pixels=pixels))
     raise CheckpointError(_why_unknown(names, source.origin))
 
 
@@ -120,14 +112,14 @@ def _why_unknown(names: set[str], origin: str) -> str:
         )
     shown = ", ".join(sorted(names)[:5]) + (", ..." if len(names) > 5 else "") if names else "no tensors at all"
     return (
-        f"{origin} is of no layout that is known here: Google, big_vision, timm, Hugging Face, torchvision or Vitrail; "
+        f"{origin} is not of a layout that is known here, which are {', '.join(NAMES[:-1])} and {NAMES[-1]}; "
         f"it holds {shown}."
     )
 
 
-def _beside(path: Path, name: str) -> dict[str, Any] | None:
+def _beside(path: Path, name: str) -> dict[str, Any]:
     """Read a JSON file in the same folder, for weights that have the name such folders give them."""
-    return read_json(path.parent / name) if path.name in _WEIGHTS and (path.parent / name).is_file() else None
+    return read_json(path.parent / name) if path.name in _WEIGHTS and (path.parent / name).is_file() else {}
 
 
 def _origin_hints(container: Container) -> dict[str, Any]:

@@ -18,39 +18,17 @@ from torch import Tensor
 from vitrail.base.errors import CheckpointError
 from vitrail.base.files import atomic_write
 from vitrail.base.tensors import Spec, TensorSource
-from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.archive import write_archive
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.fold import fold_class_entry, fold_positions
+from vitrail.checkpoint.formats.abilities import Abilities
+from vitrail.checkpoint.formats.fold import fold_class_entry
+from vitrail.checkpoint.formats.format import Format, Weights
 from vitrail.checkpoint.formats.google_names import MODERN, OLD, BlockNames, layout
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_stages
-from vitrail.checkpoint.layout import read_layout, write_layout
+from vitrail.checkpoint.layout import Layout, read_layout, write_layout
 from vitrail.data.preprocessing import preset
 from vitrail.model.config import BackboneConfig, Pool, ViTConfig
 
-_NUMERICS = {"gelu": "tanh", "norm_eps": 1e-6}
-_BACKBONE_NUMERICS = {
-    "norm_groups": 32,
-    "norm_eps": 1e-6,
-    "standardisation": "std-plus-eps",
-    "standardisation_eps": 1e-5,
-}
-RELEASE = Abilities(
-    library="Google's release",
-    hybrid=True,
-    pools=("class-token", "mean"),
-    representation=True,
-    positions=("learned-1d", "none"),
-    numerics=_NUMERICS,
-    backbone_numerics=_BACKBONE_NUMERICS,
-)
-BIG_VISION = Abilities(
-    library="big_vision",
-    pools=("class-token", "mean", "attention"),
-    representation=True,
-    positions=("learned-1d", "sincos-2d"),
-    numerics=_NUMERICS,
-)
 MOST_LAYERS = 1000
 _STACK = "Transformer/encoderblock/"
 _POSITIONS = ("Transformer/posembed_input/pos_embedding", "pos_embedding", "Transformer/pos_embedding")
@@ -61,22 +39,22 @@ def recognises(names: set[str]) -> bool:
     return any(name.endswith("embedding/kernel") or "Transformer/encoderblock" in name for name in names)
 
 
-def read(source: TensorSource, hints: Hints) -> Contents:
+def read(weights: Weights) -> Contents:
     """Read any of the dialects."""
-    source, prefix, notes = _unwrap(source)
+    source, prefix, notes = _unwrap(weights.source)
     scanned = any(name.startswith(_STACK) for name in source)
     source = _squeeze_norms(_unstack(source) if scanned else source)
     names = OLD if any("MultiHeadDotProductAttention_1/" in name for name in source) else MODERN
     source = _collect_pool(source)
     big_vision = prefix.endswith(("params/", "img/")) or any(name in source for name in _POSITIONS[1:])
-    config, class_entry = _infer(source, names, hints, big_vision=big_vision)
+    config, class_entry = _infer(source, names, weights.hints, big_vision=big_vision)
     position_name = next((name for name in _POSITIONS if name in source), _POSITIONS[0])
     table = layout(config, names, position_name=position_name, class_entry=class_entry)
     tensors = read_layout(table, source, config, "the Google Vision Transformer that its tensors tell of")
     if scanned:  # one stack after the other, so that each is unpacked once
         order = sorted(tensors, key=lambda name: re.sub(r"blocks\.\d+", "blocks", name))
         tensors = tensors.renamed({name: name for name in order})
-    if config.positions == "sincos-2d" and "image_size" not in hints:
+    if config.positions == "sincos-2d" and "image_size" not in weights.hints:
         notes += ("the file has fixed positions and does not say for which images; 224x224 was assumed.",)
     dialect = "big-vision" if big_vision else "google" if names is OLD else "google-linen"
     return Contents(
@@ -88,20 +66,23 @@ def read(source: TensorSource, hints: Hints) -> Contents:
     )
 
 
-def write(contents: Contents, path: Path, *, dialect: str, lossy: bool = False) -> Contents:
-    """Write the release's layout (`google`, `google-linen`) or big_vision's (`big-vision`)."""
-    abilities = BIG_VISION if dialect == "big-vision" else RELEASE
-    contents = fold_positions(contents, abilities.positions)
-    check_expressible(contents.config, abilities, lossy=lossy)
+def write_release(contents: Contents, path: Path, names: BlockNames) -> Contents:
+    """Write the release's layout, with its old names or with linen's."""
     config = contents.config
-    assert isinstance(config, ViTConfig)  # noqa: S101 - the check above refuses ResNets
-    if dialect == "big-vision":
-        contents = fold_class_entry(contents)
-        table = layout(config, MODERN, prefix="params/", position_name="pos_embedding", class_entry=False)
-    else:
-        names = OLD if dialect == "google" else MODERN
-        entry = bool(config.class_token)
-        table = layout(config, names, position_name=_POSITIONS[0], class_entry=entry)
+    assert isinstance(config, ViTConfig)  # noqa: S101 - the format holds no others
+    table = layout(config, names, position_name=_POSITIONS[0], class_entry=bool(config.class_token))
+    return _write(contents, path, table)
+
+
+def write_big_vision(contents: Contents, path: Path) -> Contents:
+    """Write big_vision's layout, in which the class token has no position."""
+    config = contents.config
+    assert isinstance(config, ViTConfig)  # noqa: S101 - the format holds no others
+    table = layout(config, MODERN, prefix="params/", position_name="pos_embedding", class_entry=False)
+    return _write(fold_class_entry(contents), path, table)
+
+
+def _write(contents: Contents, path: Path, table: Layout) -> Contents:
     with atomic_write(path) as file:
         write_archive(file, write_layout(table, contents.tensors))
     return contents
@@ -210,3 +191,46 @@ def _infer_backbone(source: TensorSource, inputs: int) -> tuple[BackboneConfig |
     _, _, channels, width = source.shape("conv_root/kernel", 4)
     blocks = tell_stages(source, r"block(\d+)/unit(\d+)/")
     return BackboneConfig(blocks=blocks, width=width), channels
+
+
+_NUMERICS = {"gelu": "tanh", "norm_eps": 1e-6}
+_RELEASE = Abilities(
+    library="Google's release",
+    hybrid=True,
+    pools=("class-token", "mean"),
+    representation=True,
+    positions=("learned-1d", "none"),
+    numerics=_NUMERICS,
+    backbone_numerics={
+        "norm_groups": 32,
+        "norm_eps": 1e-6,
+        "standardisation": "std-plus-eps",
+        "standardisation_eps": 1e-5,
+    },
+)
+RELEASE = Format(
+    name="google",
+    suffixes=(".npz",),
+    abilities=_RELEASE,
+    recognises=recognises,
+    read=read,
+    write=functools.partial(write_release, names=OLD),
+)
+LINEN = Format(
+    name="google-linen",
+    suffixes=(".npz",),
+    abilities=_RELEASE,
+    write=functools.partial(write_release, names=MODERN),
+)
+BIG_VISION = Format(
+    name="big-vision",
+    suffixes=(".npz",),
+    abilities=Abilities(
+        library="big_vision",
+        pools=("class-token", "mean", "attention"),
+        representation=True,
+        positions=("learned-1d", "sincos-2d"),
+        numerics=_NUMERICS,
+    ),
+    write=write_big_vision,
+)

@@ -9,17 +9,14 @@ from typing import Any
 
 from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import TensorSource
-from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.fold import fold_positions
+from vitrail.checkpoint.formats.abilities import Abilities
 from vitrail.checkpoint.formats.folder import numbers, setting, write_json, write_state
+from vitrail.checkpoint.formats.format import Format, Weights
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_heads
 from vitrail.checkpoint.layout import BATCHED, Entry, Layout, named, patches_oihw, read_layout, stacked, write_layout
 from vitrail.data.preprocessing import Interpolation, Preprocessing, preset
 from vitrail.model.config import ViTConfig
-
-CLASSIFIER = Abilities(library="Hugging Face's ViTForImageClassification")
-BASE_MODEL = Abilities(library="Hugging Face's ViTModel", representation=True)
 
 # Our part of a block -> theirs, on disk and in the memory of transformers 5.
 _ON_DISK = {
@@ -47,37 +44,30 @@ def recognises(names: set[str]) -> bool:
     return any(name.removeprefix("vit.") == "embeddings.patch_embeddings.projection.weight" for name in names)
 
 
-def read(
-    source: TensorSource, hints: Hints, settings: dict[str, Any] | None = None, pixels: dict[str, Any] | None = None
-) -> Contents:
-    """Read a state dict; `settings` and `pixels` are the two JSON files beside it, where there are any."""
+def read(weights: Weights) -> Contents:
+    """Read a state dict, with the two JSON files beside it where there are any."""
+    source, settings = weights.source, weights.settings
     _check_settings(settings, source.origin)
     prefix = "vit." if any(name.startswith("vit.") for name in source) else ""
     in_memory = any(name.startswith(f"{prefix}layers.") for name in source)
-    config, notes = _infer(source, prefix, hints, settings or {}, in_memory=in_memory)
+    config, notes = _infer(source, prefix, weights.hints, settings, in_memory=in_memory)
     table = layout(config, prefix=prefix, in_memory=in_memory)
     tensors = read_layout(table, source, config, "the Hugging Face ViT that it tells of")
     return Contents(
         format="huggingface",
         config=config,
         tensors=tensors,
-        labels=_labels(settings or {}, config.num_classes),
-        preprocessing=_preprocessing(pixels or {}, config),
+        labels=_labels(settings, config.num_classes),
+        preprocessing=_preprocessing(weights.pixels, config),
         notes=notes,
     )
 
 
-def write(contents: Contents, path: Path, *, lossy: bool = False) -> Contents:
+def write(contents: Contents, path: Path) -> Contents:
     """Write a folder that `transformers` loads."""
-    if path.suffix:
-        raise CheckpointError(
-            f"Hugging Face's format is a folder, but {path} has the suffix {path.suffix!r}; give a name without one."
-        )
-    base_model = contents.config.num_classes == 0
-    contents = fold_positions(contents, CLASSIFIER.positions)
-    check_expressible(contents.config, BASE_MODEL if base_model else CLASSIFIER, lossy=lossy)
     config = contents.config
-    assert isinstance(config, ViTConfig)  # noqa: S101 - the check above refuses ResNets
+    assert isinstance(config, ViTConfig)  # noqa: S101 - the format holds no others
+    base_model = config.num_classes == 0
     table = layout(config, prefix="" if base_model else "vit.", in_memory=False)
     pixels = contents.preprocessing or preset("huggingface", image_size=config.image_size, channels=config.channels)
     write_state(write_layout(table, contents.tensors), path / "model.safetensors")
@@ -122,9 +112,9 @@ def _block(prefix: str, layer: int, *, in_memory: bool) -> str:
     return f"{prefix}layers.{layer}" if in_memory else f"{prefix}encoder.layer.{layer}"
 
 
-def _check_settings(settings: dict[str, Any] | None, origin: str) -> None:
-    """Refuse models that are no plain ViT, by name."""
-    if settings is None:
+def _check_settings(settings: dict[str, Any], origin: str) -> None:
+    """Refuse models that are not a plain ViT, by name."""
+    if not settings:
         return
     kind = settings.get("model_type")
     if kind != "vit":
@@ -246,3 +236,14 @@ def _labels(settings: dict[str, Any], num_classes: int) -> tuple[str, ...] | Non
         return None
     labels = tuple(str(names.get(str(number), f"LABEL_{number}")) for number in range(num_classes))
     return None if labels == tuple(f"LABEL_{number}" for number in range(num_classes)) else labels
+
+
+FORMAT = Format(
+    name="huggingface",
+    suffixes=("",),
+    abilities=Abilities(library="Hugging Face's ViTForImageClassification"),
+    headless=Abilities(library="Hugging Face's ViTModel", representation=True),
+    recognises=recognises,
+    read=read,
+    write=write,
+)

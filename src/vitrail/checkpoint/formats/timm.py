@@ -5,10 +5,10 @@ from typing import Any
 
 from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import TensorSource
-from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.fold import fold_positions
+from vitrail.checkpoint.formats.abilities import Abilities
 from vitrail.checkpoint.formats.folder import setting, write_json, write_state
+from vitrail.checkpoint.formats.format import Format, Weights
 from vitrail.checkpoint.formats.timm_settings import how_to_build, read_labels, read_preprocessing, settings_of
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_heads, tell_stages
 from vitrail.checkpoint.layout import (
@@ -23,20 +23,12 @@ from vitrail.checkpoint.layout import (
 )
 from vitrail.model.config import BackboneConfig, Pool, ViTConfig
 
-ABILITIES = Abilities(
-    library="timm",
-    hybrid=True,
-    pools=("class-token", "mean", "attention"),
-    idle_class_token=True,
-    norm_pooled=True,
-    positions=("learned-1d", "none"),
-    backbone_numerics={
-        "norm_groups": 32,
-        "norm_eps": 1e-5,
-        "standardisation": "sqrt-var-eps",
-        "standardisation_eps": 1e-8,
-    },
-)
+_BACKBONE_NUMERICS: dict[str, Any] = {
+    "norm_groups": 32,
+    "norm_eps": 1e-5,
+    "standardisation": "sqrt-var-eps",
+    "standardisation_eps": 1e-8,
+}
 BACKBONE = "patch_embed.backbone"
 # Parts of timm's other models, and what to call them when they are refused.
 FOREIGN = {
@@ -55,18 +47,18 @@ def recognises(names: set[str]) -> bool:
     return "patch_embed.proj.weight" in names and any(name.startswith("blocks.0.") for name in names)
 
 
-def read(source: TensorSource, hints: Hints, settings: dict[str, Any] | None = None) -> Contents:
-    """Read a state dict; `settings` is the `config.json` beside it, if there is one."""
+def read(weights: Weights) -> Contents:
+    """Read a state dict, with the `config.json` beside it if there is one."""
+    source, settings = weights.source, weights.settings
     foreign = sorted({kind for name in source for part, kind in FOREIGN.items() if part in name})
     if foreign:
         raise CheckpointError(
             f"{source.origin} is a timm model with {', '.join(foreign)}, which the paper's Vision Transformer does not "
             "have; only models without are read."
         )
-    settings = settings or {}
     arguments = setting(settings, "model_args", dict, {})
     known = {"num_heads": setting(arguments, "num_heads", int, 0)} if "num_heads" in arguments else {}
-    config, class_entry, notes = _infer(source, dict(hints) | known, arguments)
+    config, class_entry, notes = _infer(source, dict(weights.hints) | known, arguments)
     tensors = read_layout(layout(config, class_entry=class_entry), source, config, "the timm model that it tells of")
     return Contents(
         format="timm",
@@ -78,12 +70,10 @@ def read(source: TensorSource, hints: Hints, settings: dict[str, Any] | None = N
     )
 
 
-def write(contents: Contents, path: Path, *, lossy: bool = False) -> Contents:
+def write(contents: Contents, path: Path) -> Contents:
     """Write a state dict, or into a folder what `timm.create_model("local-dir:...", pretrained=True)` reads."""
-    contents = fold_positions(contents, ABILITIES.positions)
-    check_expressible(contents.config, ABILITIES, lossy=lossy)
     config = contents.config
-    assert isinstance(config, ViTConfig)  # noqa: S101 - ResNets go to bit.py
+    assert isinstance(config, ViTConfig)  # noqa: S101 - the format holds no others
     state = write_layout(layout(config, class_entry=bool(config.class_token)), contents.tensors)
     if path.suffix == ".safetensors":
         write_state(state, path, contents)
@@ -199,4 +189,22 @@ def _infer_backbone(source: TensorSource, inputs: int) -> tuple[BackboneConfig |
     stages = tell_stages(
         source, rf"{BACKBONE}\.stages\.(\d+)\.blocks\.(\d+)\.".replace("patch_embed.", r"patch_embed\.")
     )
-    return BackboneConfig(blocks=stages, width=width, **ABILITIES.backbone_numerics), channels
+    return BackboneConfig(blocks=stages, width=width, **_BACKBONE_NUMERICS), channels
+
+
+FORMAT = Format(
+    name="timm",
+    suffixes=(".safetensors", ""),
+    abilities=Abilities(
+        library="timm",
+        hybrid=True,
+        pools=("class-token", "mean", "attention"),
+        idle_class_token=True,
+        norm_pooled=True,
+        positions=("learned-1d", "none"),
+        backbone_numerics=_BACKBONE_NUMERICS,
+    ),
+    recognises=recognises,
+    read=read,
+    write=write,
+)

@@ -2,23 +2,15 @@
 
 from pathlib import Path
 
-from vitrail.base.tensors import TensorSource
-from vitrail.checkpoint.abilities import Abilities, check_expressible
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.fold import fold_positions
+from vitrail.checkpoint.formats.abilities import Abilities
 from vitrail.checkpoint.formats.folder import write_state
-from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_heads
+from vitrail.checkpoint.formats.format import Format, Weights
+from vitrail.checkpoint.infer import count_blocks, tell_grid, tell_heads
 from vitrail.checkpoint.layout import BATCHED, Entry, Layout, named, patches_oihw, read_layout, write_layout
 from vitrail.data.preprocessing import preset
 from vitrail.model.config import ViTConfig
 
-ABILITIES = Abilities(
-    library="torchvision",
-    representation=True,
-    headless=False,
-    rectangles=False,
-    numerics={"gelu": "erf", "norm_eps": 1e-6},
-)
 _MLP = ("mlp.0", "mlp.3")
 _OLD_MLP = ("mlp.linear_1", "mlp.linear_2")
 
@@ -28,8 +20,9 @@ def recognises(names: set[str]) -> bool:
     return "conv_proj.weight" in names and any(name.startswith("encoder.layers.encoder_layer_0.") for name in names)
 
 
-def read(source: TensorSource, hints: Hints) -> Contents:
+def read(weights: Weights) -> Contents:
     """Read a state dict, with the names of today or of the first release."""
+    source, hints = weights.source, weights.hints
     mlp = _OLD_MLP if "encoder.layers.encoder_layer_0.mlp.linear_1.weight" in source else _MLP
     dim, channels, height, width = source.shape("conv_proj.weight", 4)
     image_size, _ = tell_grid(
@@ -62,11 +55,9 @@ def read(source: TensorSource, hints: Hints) -> Contents:
     return Contents(format="torchvision", config=config, tensors=tensors, preprocessing=pixels, notes=notes)
 
 
-def write(contents: Contents, path: Path, *, lossy: bool = False) -> Contents:
+def write(contents: Contents, path: Path) -> Contents:
     """Write a state dict for `VisionTransformer.load_state_dict`."""
-    contents = fold_positions(contents, ABILITIES.positions)
-    check_expressible(contents.config, ABILITIES, lossy=lossy)
-    assert isinstance(contents.config, ViTConfig)  # noqa: S101 - the check above refuses ResNets
+    assert isinstance(contents.config, ViTConfig)  # noqa: S101 - the format holds no others
     write_state(write_layout(layout(contents.config, _MLP), contents.tensors), path, contents)
     return contents
 
@@ -93,3 +84,19 @@ def layout(config: ViTConfig, mlp: tuple[str, str]) -> Layout:
         table += named(f"{ours}.norm2", f"{theirs}.ln_2")
         table += named(f"{ours}.mlp.hidden", f"{theirs}.{mlp[0]}") + named(f"{ours}.mlp.out", f"{theirs}.{mlp[1]}")
     return table
+
+
+FORMAT = Format(
+    name="torchvision",
+    suffixes=(".safetensors",),
+    abilities=Abilities(
+        library="torchvision",
+        representation=True,
+        headless=False,
+        rectangles=False,
+        numerics={"gelu": "erf", "norm_eps": 1e-6},
+    ),
+    recognises=recognises,
+    read=read,
+    write=write,
+)

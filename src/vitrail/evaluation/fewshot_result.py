@@ -1,0 +1,97 @@
+"""What came out of a few-shot measurement, as a table."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from vitrail.base.notebook import table
+from vitrail.base.settings import to_dict
+from vitrail.data.dataset import Dataset
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.evaluation.fewshot import Score
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FewShot:
+    """The accuracy of every method with every number of shots; a notebook shows it as a table."""
+
+    model: str
+    """What the model is called: its file, if it has one."""
+    dataset: Dataset
+    """The split that was measured on."""
+    images: int
+    """Its images that have a class and could be read."""
+    preprocessing: Preprocessing
+    """How images became input."""
+    scores: tuple[Score, ...]
+    """A score for each number of shots and each method."""
+    notes: tuple[str, ...] = ()
+    """What the user should know, a sentence each."""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods by name; least squares has one for each strength where there are several."""
+        return tuple(dict.fromkeys(score.method for score in self.scores))
+
+    @property
+    def title(self) -> str:
+        """What was measured on what."""
+        images = f"{self.images:,} images of {self.dataset.split}, {len(self.dataset.labels)} classes"
+        return f"Few-shot accuracy of {self.model} on {self.dataset.where} ({images})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The heading of the table."""
+        return ("shots", "images", *self.methods)
+
+    @property
+    def table(self) -> list[tuple[str, ...]]:
+        """A row for each number of shots: shots, training images, and the accuracy of each method in percent."""
+        cells = {(score.shots, score.method): _cell(score) for score in self.scores}
+        return [
+            (str(shots or "all"), f"{images:,}", *(cells[shots, method] for method in self.methods))
+            for shots, images in dict.fromkeys((score.shots, score.images) for score in self.scores)
+        ]
+
+    @property
+    def unit(self) -> str:
+        """A sentence about the numbers of the table."""
+        draws = max((len(score.accuracies) for score in self.scores), default=0)
+        return f"Percent; mean and standard deviation over {draws} draws." if draws > 1 else "Percent."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as what JSON can hold."""
+        return {
+            "model": self.model,
+            "data": self.dataset.where,
+            "split": self.dataset.split,
+            "images": self.images,
+            "classes": len(self.dataset.labels),
+            "preprocessing": to_dict(self.preprocessing),
+            "results": [
+                {
+                    "shots": "all" if score.shots is None else score.shots,
+                    "method": score.method,
+                    "training_images": score.images,
+                    "accuracies": list(score.accuracies),
+                    "mean": score.mean,
+                    "std": score.spread,
+                }
+                for score in self.scores
+            ],
+        }
+
+    def __repr__(self) -> str:
+        """Write the table in lines."""
+        rows = [self.columns, *self.table]
+        widths = [max(len(row[at]) for row in rows) for at in range(len(self.columns))]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join([self.title, *(f"  {line}" for line in lines), f"  {self.unit}"])
+
+    def _repr_html_(self) -> str:
+        """Draw the table, for a notebook."""
+        return table(self.title, self.columns, self.table, notes=(self.unit, *self.notes))
+
+
+def _cell(score: Score) -> str:
+    spread = "" if score.spread is None else f" +- {100 * score.spread:.2f}"
+    return f"{100 * score.mean:.2f}{spread}"

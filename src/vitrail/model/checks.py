@@ -1,0 +1,49 @@
+"""Refusals that every config of a model shares: each names the field, its value and what fits."""
+
+from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.model.patches import Size
+
+
+def check_choice(name: str, given: str, known: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the known ones."""
+    if given not in known:
+        raise ConfigError(
+            f"{name} is {given!r}, but must be one of {', '.join(known)}.{did_you_mean(str(given), known)}"
+        )
+
+
+def check_positive(**values: int) -> None:
+    """Refuse anything but whole numbers from 1."""
+    for name, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigError(f"{name} is {value!r}, but must be a whole number of at least 1.")
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse anything but whole numbers from 0."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ConfigError(f"{name} is {value!r}, but must be a whole number of at least 0.")
+
+
+def check_size(name: str, size: Size) -> None:
+    """Refuse anything but a pair of positive whole numbers."""
+    good = isinstance(size, tuple) and len(size) == 2 and all(isinstance(side, int) and side > 0 for side in size)
+    if not good:
+        raise ConfigError(f"{name} is {size!r}, but must be (height, width), two whole numbers of at least 1.")
+
+
+def check_probability(**values: float) -> None:
+    """Refuse anything outside [0, 1)."""
+    for name, value in values.items():
+        if not isinstance(value, int | float) or not 0 <= value < 1:
+            raise ConfigError(f"{name} is {value!r}, but must be a probability from 0 to below 1.")
+
+
+def check_divides(divisor_name: str, divisor: int, name: str, value: int) -> None:
+    """Refuse a value that does not split evenly."""
+    if value % divisor:
+        fit = max(value // divisor, 1) * divisor
+        raise ConfigError(
+            f"{name} {value} is not divisible by {divisor_name} {divisor}; "
+            f"choose a {name} such as {fit} or {fit + divisor}, or a {divisor_name} that divides {value}."
+        )

@@ -1,0 +1,234 @@
+"""A trained model with everything around it: an image in, names of classes with their probabilities out."""
+
+import logging
+import os
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any, overload
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vitrail.base.errors import ConfigError, ImageError, InputError
+from vitrail.base.notebook import table
+from vitrail.base.ranks import best_device, check_device
+from vitrail.base.shapes import NewPixels, PixelBatch
+from vitrail.checkpoint.files import head_notes, load
+from vitrail.checkpoint.store import check_labels
+from vitrail.data.classes import few
+from vitrail.data.labels import read_labels
+from vitrail.data.pictures import Picture, name_of, pixels_of
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.data.transforms import preprocess
+from vitrail.model.build import as_size
+from vitrail.model.contract import Model
+from vitrail.model.info import ModelInfo
+from vitrail.model.patches import Size, size_text
+from vitrail.prediction.prediction import Prediction
+from vitrail.prediction.reading import Prepare, Prepared, in_order, read_batch
+from vitrail.runtime.engine import Engine, torch_engine
+
+Answer = tuple[tuple[int, float], ...] | ImageError
+"""The most probable classes by number, the first one first; or why there is no answer."""
+Scores = Float[Tensor, "batch class"]
+
+BATCH = {"cpu": 8}
+"""Images that go through the model at once; 64 on any other device."""
+MOST_READERS = 8
+"""Threads that read for a device that computes by itself."""
+DIGITS = 7
+"""Significant digits of a probability: what float32 carries."""
+
+_log = logging.getLogger("vitrail")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Classifier:
+    """A model in evaluation mode, the names of its classes, and how images become its input."""
+
+    engine: Engine
+    """The network."""
+    labels: tuple[str, ...]
+    """The name of each class; its number where the model has no names."""
+    batch: int
+    """Images that go through the network at once."""
+    workers: int
+    """Threads: on a CPU each reads and computes, elsewhere they read."""
+    notes: tuple[str, ...] = ()
+    """What the user should know about the answers, a sentence each."""
+    info: ModelInfo = field(default_factory=ModelInfo)
+    """What goes with the weights: above all, where they come from."""
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How an image becomes input."""
+        return self.engine.preprocessing
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        device: str | torch.device = "auto",
+        image_size: int | Size | None = None,
+        labels: Sequence[str] | str | os.PathLike[str] | None = None,
+        pickle: bool = False,
+        batch: int | None = None,
+        workers: int | None = None,
+        compiled: bool = False,
+    ) -> "Classifier":
+        """Read a model from a file or folder of any format that `vitrail.load` reads.
+
+        `labels` are the names of the classes or a file of them, where the model's own are not wanted or missing; an
+        `image_size` other than the model's interpolates its positions.
+        """
+        where = best_device() if str(device) == "auto" else torch.device(device)
+        check_device(where)
+        overrides = {} if image_size is None else {"image_size": as_size(image_size)}
+        model = load(Path(path), pickle=pickle, device=where, **overrides)
+        return cls.of(model, labels=labels, batch=batch, workers=workers, compiled=compiled, called=os.fspath(path))
+
+    @classmethod
+    def of(
+        cls,
+        model: Model | Engine,
+        *,
+        labels: Sequence[str] | str | os.PathLike[str] | None = None,
+        batch: int | None = None,
+        workers: int | None = None,
+        compiled: bool = False,
+        called: str = "the model",
+    ) -> "Classifier":
+        """Put together what predicts, around a model in memory or any engine; `called` is its name in messages."""
+        for name, number in (("batch", batch), ("workers", workers)):
+            if number is not None and number < 1:
+                raise ConfigError(f"{name} is {number}, but must be at least 1.")
+        info, fresh = ModelInfo(), list[str]()
+        if isinstance(model, Engine):
+            engine = model
+        else:
+            engine, guessed = torch_engine(model)
+            if compiled:
+                engine = replace(engine, compiled_batch=batch or _batch(engine.device))
+            info, fresh = model.info, [*guessed, *head_notes(model)]
+        if not engine.num_outputs:
+            raise InputError(
+                f"{called} has no classes, only a representation; train a head for it first, or give another model."
+            )
+        names = read_labels(Path(labels), engine.num_outputs) if isinstance(labels, str | os.PathLike) else labels
+        names = info.labels if names is None else tuple(names)
+        check_labels(names, engine.num_outputs)
+        if names is None:
+            fresh.insert(0, "the model carries no class names, so classes are numbers; give names with `labels`.")
+        for note in fresh:
+            _log.warning("%s: %s", called, note)
+        device = engine.device
+        return cls(
+            engine=engine,
+            labels=tuple(map(str, range(engine.num_outputs))) if names is None else names,
+            batch=batch or _batch(device),
+            workers=workers or (torch.get_num_threads() if device.type == "cpu" else MOST_READERS),
+            notes=(*info.notes, *fresh),
+            info=info,
+        )
+
+    @overload
+    def predict(self, images: Picture, *, top: int = 5) -> Prediction: ...
+    @overload
+    def predict(self, images: list[Any] | tuple[Any, ...], *, top: int = 5) -> list[Prediction]: ...
+    def predict(self, images: Picture | list[Any] | tuple[Any, ...], *, top: int = 5) -> Prediction | list[Prediction]:
+        """Say what is on an image, or on each image of a list.
+
+        An image is a path, the bytes of a file, an image of Pillow, or an array or tensor of uint8 with the channels
+        last or first. The first one that cannot be read raises an `ImageError` with its name.
+        """
+        given = images if isinstance(images, list | tuple) else [images]
+        found = []
+        with closing(self.answers(lambda row: self.prepare(given[row]), range(len(given)), top=top)) as answers:
+            for row, answer in answers:
+                name = name_of(given[row], row)
+                if isinstance(answer, ImageError):
+                    raise ImageError(f"{name}: {answer}")
+                named = tuple((self.labels[number], probability) for number, probability in answer)
+                found.append(Prediction(name=name, top=named))
+        return found if isinstance(images, list | tuple) else found[0]
+
+    def prepare(self, image: Picture) -> NewPixels:
+        """Read an image, and bring it to the channels and the size of the model."""
+        return preprocess(pixels_of(image, self.preprocessing.channels), self.preprocessing)
+
+    def answers(self, prepare: Prepare, rows: Sequence[int], *, top: int) -> Generator[tuple[int, Answer], None, None]:
+        """Answer for every image that `prepare` reads, in order; that to a broken one is what is wrong with it.
+
+        On a CPU each worker reads and computes batches of its own, with its share of the cores: no core ever waits for
+        another, as they do inside of every product of matrices that they share (docs/log.md). Elsewhere workers read,
+        and this thread computes.
+        """
+        if top < 1:
+            raise ConfigError(f"top is {top}, but must be at least 1.")
+        side_by_side = self.engine.concurrent
+        share = -(-len(rows) // self.workers) if side_by_side else self.batch  # few images are for all workers too
+        size = max(min(self.batch, share), 1)
+        chunks = (rows[start : start + size] for start in range(0, len(rows), size))
+
+        def read(chunk: Sequence[int]) -> Prepared:
+            return read_batch(prepare, chunk)
+
+        def answer(chunk: Sequence[int]) -> list[tuple[int, Answer]]:
+            return self._answer(read(chunk), top)
+
+        if len(rows) <= size or (side_by_side and self.workers == 1):
+            yield from chain.from_iterable(map(answer, chunks))
+        elif side_by_side:
+            cores = max(torch.get_num_threads() // self.workers, 1)
+            with closing(in_order(answer, chunks, workers=self.workers, cores=cores)) as found:
+                yield from chain.from_iterable(found)
+        else:
+            with closing(in_order(read, chunks, workers=self.workers)) as ready:
+                for prepared in ready:
+                    yield from self._answer(prepared, top)
+
+    def _answer(self, prepared: Prepared, top: int) -> list[tuple[int, Answer]]:
+        """Answer for one batch."""
+        found: dict[int, Answer] = dict(prepared.broken)
+        if len(prepared.pixels):
+            good = (row for row in prepared.rows if row not in prepared.broken)
+            found |= zip(good, most_probable(self.scores(prepared.pixels), top), strict=True)
+        return [(row, found[row]) for row in prepared.rows]
+
+    def scores(self, pixels: PixelBatch) -> Scores:
+        """Return the softmax probability of every class for prepared images."""
+        return self.engine.logits(pixels).cpu().double().softmax(1)
+
+    def _repr_html_(self) -> str:
+        """Show what it is, for a notebook."""
+        engine, pixels = self.engine, self.preprocessing
+        rows = [
+            ("classes", f"{engine.num_outputs:,}: {few(self.labels)}"),
+            ("images", f"{size_text(pixels.image_size)}, {pixels.geometry}, {pixels.interpolation}"),
+            ("computes", f"{engine.dtype} on {engine.device}, {self.batch} images at once"),
+        ]
+        return table("Classifier", ("", ""), rows, notes=self.notes)
+
+
+def most_probable(scores: Scores, top: int) -> list[Answer]:
+    """Return the `top` classes of each image, the most probable first; of equal ones, the one that comes first."""
+    probabilities, classes = scores.sort(dim=1, descending=True, stable=True)
+    answers: list[Answer] = []
+    for finite, values, numbers in zip(
+        scores.isfinite().all(1).tolist(), probabilities[:, :top].tolist(), classes[:, :top].tolist(), strict=True
+    ):
+        if finite:
+            rounded = (float(f"{value:.{DIGITS}g}") for value in values)
+            answers.append(tuple(zip(numbers, rounded, strict=True)))
+        else:
+            answers.append(ImageError("the model's scores for it are not finite; `vitrail verify` checks its weights."))
+    return answers
+
+
+def _batch(device: torch.device) -> int:
+    return BATCH.get(device.type, 64)

@@ -1,0 +1,223 @@
+"""Work that survives a kill: answers are kept in a folder beside the output until all of them are there.
+
+    predictions.csv.parts/
+        job.json                   what the answers belong to: the model, the files, the settings
+        files.index                the files, for other ranks
+        <start>-<rank>.jsonl       answers of one process, a line each: [row, [[class, probability], ...]]
+                                   or [row, reason]
+        <start>-<rank>.done.jsonl  the same, when the process has answered everything that was its share
+        lock                       held while somebody works here
+
+Each start of each process writes a file of its own, in lines that a kill can only cut short at the end. So whoever goes
+on, with any number of ranks, reads what is there and answers the rest; each image counts once, because it has one row.
+"""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from vitrail.base.errors import ImageError, InputError, WriteError
+from vitrail.base.files import atomic_write, held
+from vitrail.base.settings import from_dict, to_dict
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.prediction.classifier import Answer
+from vitrail.prediction.folder import Listing
+
+SYNC = 10.0
+"""Seconds between two moments at which answers surely are on the disk."""
+_WORDS = {"model": "the model is another one", "files": "the list of files is another one"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What answers belong to; answers of one job are of no use to another."""
+
+    model: str
+    """The digest of the weights."""
+    files: str
+    """The digest of the list of files."""
+    images: int
+    """How many there are."""
+    top: int
+    """Classes that are kept for each."""
+    preprocessing: Preprocessing
+    """How images become input."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table:
+    """The answers so far, by row."""
+
+    done: Bool[np.ndarray, "image"]
+    """Which images have an answer."""
+    classes: Int[np.ndarray, "image top"]
+    """The most probable classes."""
+    probabilities: Float[np.ndarray, "image top"]
+    """Their probabilities."""
+    errors: dict[int, str]
+    """Why some images have none."""
+
+    def answer(self, row: int) -> Answer:
+        """Return the answer for one image."""
+        if row in self.errors:
+            return ImageError(self.errors[row])
+        return tuple(zip(self.classes[row].tolist(), self.probabilities[row].tolist(), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The folder of one job."""
+
+    folder: Path
+
+    @classmethod
+    def beside(cls, out: Path) -> "Parts":
+        """Return the folder that belongs to an output."""
+        return cls(folder=out.with_name(f"{out.name}.parts"))
+
+    @property
+    def _job(self) -> Path:
+        return self.folder / "job.json"
+
+    @property
+    def _files(self) -> Path:
+        return self.folder / "files.index"
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder, and keep other processes out of it."""
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise WriteError(
+                f"{self.folder} could not be made: {error.strerror or error}; give another `out`."
+            ) from None
+        with held(self.folder / "lock"):
+            yield
+
+    def enter(self, job: Job, listing: Listing) -> None:
+        """Start a job, or go on with the same; a folder of another job, or of anything else, is refused."""
+        if self._job.exists():
+            self._check(job)
+        elif any(entry.name != "lock" and not entry.name.endswith(".part") for entry in self.folder.iterdir()):
+            raise InputError(f"{self.folder} exists and does not hold parts of predictions; give another `out`.")
+        with atomic_write(self._job) as file:
+            file.write((json.dumps(to_dict(job), indent=2) + "\n").encode())
+        listing.save(self._files)
+
+    def _check(self, job: Job) -> None:
+        try:
+            there = from_dict(Job, json.loads(self._job.read_bytes()), where=f"the settings in {self._job}")
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self._job} cannot be read ({error}); remove {self.folder} to start anew.") from None
+        found = [
+            _WORDS.get(field.name) or f"{field.name} is {_text(getattr(job, field.name))} here and {_text(other)} there"
+            for field in fields(job)
+            if getattr(job, field.name) != (other := getattr(there, field.name))
+        ]
+        if found:
+            raise InputError(
+                f"{self.folder} holds answers of other work, so it cannot be gone on with: {'; '.join(found)}. Give "
+                "the same command to go on, another `out`, or remove that folder."
+            )
+
+    def listing(self) -> Listing:
+        """Return the list that the first rank has made."""
+        if not self._files.is_file():
+            raise InputError(f"there is no {self._files}; all ranks must see the folder of `out`.")
+        return Listing.open(self._files)
+
+    def read(self, job: Job) -> Table:
+        """Gather the answers that are there."""
+        table = Table(
+            done=np.zeros(job.images, bool),
+            classes=np.zeros((job.images, job.top), np.int32),
+            probabilities=np.zeros((job.images, job.top)),
+            errors={},
+        )
+        for path in sorted(self.folder.glob("*.jsonl")):
+            with path.open("rb") as file:
+                _fill(table, file)
+        return table
+
+    def wait(self, start: int, world: int) -> None:
+        """Wait until every rank has said that its share is done; if one dies, torchrun ends this one too."""
+        waiting = [self.folder / f"{start}-{rank}.done.jsonl" for rank in range(world)]
+        while waiting := [path for path in waiting if not path.exists()]:
+            time.sleep(0.2)
+
+    def remove(self) -> None:
+        """Remove everything; the output is there."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Notebook:
+    """The answers of one process, appended as they come; leaving it without an error says that they are all there."""
+
+    def __init__(self, parts: Parts, start: int, rank: int) -> None:
+        self.path = parts.folder / f"{start}-{rank}.jsonl"
+        self.synced = time.monotonic()
+
+    def __enter__(self) -> "Notebook":
+        """Open the file."""
+        try:
+            self.file = self.path.open("xb")
+        except OSError as error:
+            raise self._failed(error) from None
+        return self
+
+    def write(self, answers: Iterable[tuple[int, Answer]]) -> None:
+        """Append answers; they survive the end of this process at once, and a power cut after ten seconds."""
+        lines = (
+            json.dumps([row, str(answer) if isinstance(answer, ImageError) else answer]) for row, answer in answers
+        )
+        try:
+            self.file.write("".join(f"{line}\n" for line in lines).encode())
+            self.file.flush()
+            if time.monotonic() - self.synced > SYNC:
+                os.fsync(self.file.fileno())
+                self.synced = time.monotonic()
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close the file, and give it the name that says it is complete."""
+        with suppress(OSError) if kind else nullcontext():
+            self.file.close()
+        if kind is None:
+            self.path.rename(self.path.with_suffix(".done.jsonl"))
+
+    def _failed(self, error: OSError) -> WriteError:
+        return WriteError(
+            f"{self.path} could not be written: {error.strerror or error}; what was answered before is kept, and the "
+            "same command goes on from there."
+        )
+
+
+def _fill(table: Table, file: BinaryIO) -> None:
+    """Put the lines of one process into the table, as far as they are whole."""
+    for line in file:
+        try:
+            row, answer = json.loads(line)
+            if isinstance(answer, str):
+                table.errors[row] = answer
+            else:
+                classes, probabilities = zip(*answer, strict=True)
+                table.classes[row], table.probabilities[row] = classes, probabilities
+                table.errors.pop(row, None)
+            table.done[row] = True
+        except (ValueError, TypeError, IndexError):
+            return  # a kill has cut the line off
+
+
+def _text(value: Any) -> str:
+    return json.dumps(to_dict(value)) if isinstance(value, Preprocessing) else str(value)

@@ -1,0 +1,31 @@
+"""The frame of verbs that train: threads, device, ranks, and a signal that stops and saves."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vitrail.base.notes import Note
+from vitrail.base.printable import printable
+from vitrail.base.ranks import Ranks
+from vitrail.runs.config import Device, Execution
+from vitrail.train.signals import StopSignal
+from vitrail.verbs.computing import computing
+from vitrail.verbs.watch import Words, line
+
+
+@contextmanager
+def training_frame(
+    threads: int | None, device: Device | None, stored: Execution | None, words: Words = str
+) -> Iterator[tuple[Ranks, StopSignal]]:
+    """Join the other ranks and listen for signals; threads and device are a stored run's own unless they are given."""
+    before, stop = stored or Execution(), StopSignal()
+    with (
+        stop,
+        computing(
+            before.threads if threads is None else threads, device or before.device, note=_to_stderr(words)
+        ) as ranks,
+    ):
+        yield ranks, stop
+
+
+def _to_stderr(words: Words) -> Note:
+    return lambda sentence: line(f"vitrail: {printable(words(sentence))}")

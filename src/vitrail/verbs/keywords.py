@@ -1,0 +1,102 @@
+"""The keywords of the functions that train, as types: what an editor completes and a type checker checks.
+
+They are the fields of the requests in `request.py`, `train.py`, `finetune.py` and `vtab.py`, which say what each means;
+a test holds both equal.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from vitrail.base.trackers import TrackerName
+from vitrail.model.patches import Size
+from vitrail.runs.config import Device
+from vitrail.train.optimizers import OptimizerName
+from vitrail.train.schedules import Shape
+from vitrail.train.step import Precision
+
+
+class RunKeywords(TypedDict, total=False):
+    """Keywords of every run."""
+
+    recipe: str | None
+    image_size: int | Size | None
+    steps: int | None
+    epochs: float | None
+    minutes: float | None
+    batch: int | None
+    seed: int | None
+    optimizer: OptimizerName | None
+    learning_rate: float | None
+    schedule: Shape | None
+    warmup: int | None
+    weight_decay: float | None
+    dropout: float | None
+    label_smoothing: float | None
+    mixup: float | None
+    cutmix: float | None
+    averaging: float | None
+    drop_patches: float | None
+    layer_decay: float | None
+    freeze: Sequence[str]
+    balanced: bool
+    class_weights: bool
+    patience: int | None
+    precision: Precision | None
+    val_fraction: float | None
+    fraction: float | None
+    skip_broken: str | None
+    root: str | None
+    evaluate_every: int | None
+    checkpoint_every: int | None
+    keep_checkpoints: int | None
+    micro_batch: int | Literal["auto"] | None
+    workers: int | None
+    threads: int | None
+    device: Device | None
+    recompute: bool
+    compile: bool
+    shard: bool
+    track: Sequence[TrackerName]
+    settings: Mapping[str, Any]
+    resume: str | Path | None
+    out: str | Path | None
+
+
+class TrainKeywords(RunKeywords, total=False):
+    """Keywords of `vitrail.train`."""
+
+    model: str | None
+    channels: int | None
+    config: str | Path | None
+
+
+class FinetuneKeywords(RunKeywords, total=False):
+    """Keywords of `vitrail.finetune`."""
+
+    pickle: bool
+    num_heads: int | None
+    rates: Sequence[float]
+    quick: bool
+    runs: int | None
+    dev_fraction: float | None
+    frozen: bool
+
+
+class VtabKeywords(TypedDict, total=False):
+    """Keywords of `vitrail.vtab`."""
+
+    tasks: Sequence[str]
+    out: str | Path | None
+    image_size: int | Size | None
+    steps: int | None
+    batch: int | None
+    learning_rate: float | None
+    seed: int
+    skip_broken: str
+    micro_batch: int | None
+    workers: int
+    threads: int | None
+    device: Device
+    num_heads: int | None
+    pickle: bool

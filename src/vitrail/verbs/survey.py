@@ -1,0 +1,203 @@
+"""Look at data before training on it: classes, sizes, broken files, duplicates, leaks."""
+
+import os
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.progress import Progress, silent
+from vitrail.base.table import Table, Tabular
+from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation
+from vitrail.data.budget import Budget
+from vitrail.data.catalog import open as open_data
+from vitrail.data.catalog import open_splits
+from vitrail.data.dataset import Dataset
+from vitrail.data.survey.duplicates import MOST_BITS, NEAR_BITS
+from vitrail.data.survey.leaks import Findings, find
+from vitrail.data.survey.scan import Survey as Scan
+from vitrail.data.survey.scan import survey as scan_splits
+from vitrail.data.survey.sheet import make_sheet
+from vitrail.data.survey.summary import summarise
+from vitrail.model.build import as_size
+from vitrail.model.patches import Size, size_text
+from vitrail.report.sheet_page import write_sheet
+from vitrail.verbs.clean import CleanList, all_files, check_files, write_clean
+from vitrail.verbs.output import output_path
+from vitrail.verbs.survey_tables import survey_tables
+
+AugmentationName = Literal["paper", "strong", "none"]
+AUGMENTATIONS: dict[str, Augmentation] = {
+    "paper": Augmentation(),
+    "strong": Augmentation(layers=2, magnitude=10.0, erase=0.25),
+    "none": NO_AUGMENTATION,
+}
+SHEET = ".html"
+LARGEST = 224  # pixels of augmented pictures, without a size of their own
+MOST_PIXELS = 4096  # and even then
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Survey(Tabular):
+    """What is in some data, and what is wrong with it."""
+
+    scan: Scan
+    """Every image of every split, as arrays."""
+    findings: Findings
+    """What is there more than once."""
+    near: int | None
+    """Bits in which the hashes of near duplicates may differ; None where they were not looked for."""
+    seed: int
+    """Decides what augmentation shows."""
+    clean_list: CleanList | None = None
+    """The clean list that was written with the survey."""
+    sheet_file: Path | None = None
+    """The page that was written with the survey."""
+
+    @property
+    def images(self) -> int:
+        """How many images there are, broken ones included."""
+        return len(self.scan.part)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class names."""
+        return self.scan.labels
+
+    @property
+    def broken(self) -> tuple[tuple[str, str], ...]:
+        """The images that are missing or cannot be read, each with the reason."""
+        images = (*self._summary["skipped"], *self._summary["unreadable"])
+        return tuple((image["name"], image["reason"]) for image in images)
+
+    @property
+    def leaks(self) -> tuple[tuple[str, str], ...]:
+        """The images that are also in a later split, each with the image there."""
+        return tuple((self.scan.name(twin.row), self.scan.name(twin.other)) for twin in self.findings.leaks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as values that JSON can hold."""
+        return self._summary | {
+            "files": all_files(self.scan.splits),
+            "near_bits": self.near,
+            "sheet": None if self.sheet_file is None else str(self.sheet_file),
+            "clean": None if self.clean_list is None else self.clean_list.to_dict(),
+        }
+
+    def tables(self) -> list[Table]:
+        """Return tables of classes and images, and a list for everything that is wrong."""
+        return survey_tables(self.to_dict())
+
+    def check_broken(self, allowed: Budget) -> None:
+        """Refuse the data where more images are broken or missing than allowed."""
+        total = self.images + len(self._summary["skipped"])
+        allowed.spend(self.broken, total, where=self.scan.where)
+
+    def clean(self, path: str | Path) -> CleanList:
+        """Write a CSV (path, label, split) of the images without the broken and leaked ones, to be opened as data."""
+        file = output_path(path, ".csv") or Path(path)
+        return write_clean(self.scan, self.findings, file)
+
+    def sheet(
+        self, path: str | Path, *, augment: AugmentationName = "paper", image_size: int | Size | None = None
+    ) -> Path:
+        """Write a page with the classes, what augmentation makes of them, and the leaks.
+
+        "paper" is crop and flip, "strong" these with RandAugment and erasing, "none" nothing but resizing. Without an
+        `image_size`, augmented images have that of all images if it is one and at most 224 px, else 224 px.
+        """
+        file = output_path(path, SHEET) or Path(path)
+        size = _check_size(image_size) or self._own_size()
+        augmentation = AUGMENTATIONS[augment]
+        sheet = make_sheet(self.scan, self.findings, augmentation=augmentation, image_size=size, seed=self.seed)
+        write_sheet(sheet, file)
+        return file
+
+    @cached_property
+    def _summary(self) -> dict[str, Any]:
+        return summarise(self.scan, self.findings)
+
+    def _own_size(self) -> Size:
+        """Return the size that all images have, if it is small, or a square."""
+        sides = [values[self.scan.readable] for values in (self.scan.heights, self.scan.widths)]
+        if all(len(side) and side.min() == side.max() <= LARGEST for side in sides):
+            return int(sides[0][0]), int(sides[1][0])
+        return LARGEST, LARGEST
+
+
+def survey(
+    data: str | os.PathLike[str] | Dataset,
+    *,
+    split: str | None = None,
+    val_fraction: float = 0.1,
+    seed: int = 0,
+    root: str | os.PathLike[str] | None = None,
+    near: int | None = NEAR_BITS,
+    sheet: str | Path | None = None,
+    augment: AugmentationName = "paper",
+    image_size: int | Size | None = None,
+    clean: str | Path | None = None,
+    progress: Progress = silent,
+) -> Survey:
+    """Read every image of some data to its end, and report classes, splits, sizes, broken files, duplicates and leaks.
+
+    `data` is anything that `vitrail.data.open` opens, or what it returned; `split` takes one split only. One pile of
+    images is split by `val_fraction` and `seed`. Hashes of near duplicates may differ in `near` bits of 63, from 0 to
+    11; None finds exact ones only. `sheet` and `clean` write what `Survey.sheet` and `Survey.clean` write, and are
+    refused before the work if they cannot be.
+
+    >>> survey = vitrail.survey("photos/")
+    >>> survey.images, survey.classes, survey.broken
+    (8, ('ant', 'bee'), ())
+    >>> survey.clean("photos/clean.csv").images
+    8
+    """
+    if near is not None and near not in range(MOST_BITS + 1):
+        raise ConfigError(f"near is {near!r}, but must be a number of bits from 0 to {MOST_BITS}, or None.")
+    if augment not in AUGMENTATIONS:
+        raise ConfigError(f"augment is {augment!r}, but must be one of {', '.join(AUGMENTATIONS)}.")
+    size = _check_size(image_size)
+    sheet, clean = output_path(sheet, SHEET), output_path(clean, ".csv")
+    splits = _open(data, split, {"val_fraction": val_fraction, "seed": seed, "skip_broken": "100%", "root": root})
+    if clean is not None:
+        check_files(splits)
+    scan = scan_splits(splits, near=near is not None, progress=progress)
+    result = Survey(scan=scan, findings=find(scan, bits=near), near=near, seed=seed)
+    if sheet is not None:
+        result = replace(result, sheet_file=result.sheet(sheet, augment=augment, image_size=size))
+    return result if clean is None else replace(result, clean_list=result.clean(clean))
+
+
+def _open(data: str | os.PathLike[str] | Dataset, split: str | None, options: dict[str, Any]) -> dict[str, Dataset]:
+    """Open the splits; what training would refuse, such as classes that only the test has, becomes a note."""
+    if isinstance(data, Dataset):
+        return {data.split or "all": data}
+
+    def opened(labels: tuple[str, ...] | None) -> dict[str, Dataset]:
+        if split is None:
+            return open_splits(data, labels=labels, **options)
+        dataset = open_data(data, split=split, labels=labels, **options)
+        return {dataset.split or split: dataset}
+
+    try:
+        return opened(None)
+    except InputError as error:
+        problem = str(error)
+    everything = open_data(data, **options)
+    try:
+        splits = opened(everything.labels)
+    except InputError:
+        if split is not None:
+            raise
+        splits = {"all": everything}
+    return {name: replace(dataset, notes=(*dataset.notes, problem)) for name, dataset in splits.items()}
+
+
+def _check_size(image_size: int | Size | None) -> Size | None:
+    if image_size is None:
+        return None
+    size = as_size(image_size)
+    if max(size) > MOST_PIXELS:
+        raise ConfigError(f"image_size is {size_text(size)}, but at most {MOST_PIXELS} pixels are drawn.")
+    return size

@@ -1,0 +1,145 @@
+"""What the user sees of a run on stderr: its settings before, a bar on a terminal or lines elsewhere during."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from vitrail.base.printable import printable
+from vitrail.base.readable import counted
+from vitrail.model.cost import cost
+from vitrail.model.patches import size_text
+from vitrail.runs.config import RunConfig
+from vitrail.runs.train import Run
+
+Words = Callable[[str], str]
+"""Puts a sentence into the words of the caller: the command line writes flags in place of settings."""
+QUIET_SECONDS = 5.0
+"""Without a terminal, at least so long between two lines."""
+
+
+def line(text: str) -> None:
+    """Write a line to stderr; work goes on without words when nobody reads them any more."""
+    with suppress(OSError, ValueError, AttributeError):  # a pipe that is closed, a stream that is closed, none at all
+        print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+class Watcher:
+    """Shows the measurements of a run as they come: a bar on a terminal, plain lines elsewhere; all on stderr."""
+
+    def __init__(self, config: RunConfig, *, quiet: bool, words: Words = str) -> None:
+        self.steps, self.quiet, self.words = config.steps, quiet, words
+        self.values: dict[str, float] = {}
+        self.printed = self.began = time.monotonic()
+        self.first = 0
+        console = Console(stderr=True)
+        self.bar: Progress | None = None
+        if console.is_terminal and not quiet:
+            columns = (BarColumn(), TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.description}"))
+            self.bar = Progress(*columns, TimeRemainingColumn(), console=console)
+            self.task = self.bar.add_task("", total=self.steps)
+
+    def __enter__(self) -> "Watcher":
+        """Start to draw."""
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the bar as it is."""
+        if self.bar is not None:
+            self.bar.stop()
+
+    def start(self, step: int) -> None:
+        """Say from where the run goes on."""
+        self.first, self.began = step, time.monotonic()
+        if step:
+            self.note(f"resuming from step {step} of {self.steps}.")
+
+    def note(self, sentence: str) -> None:
+        """Say something besides."""
+        if self.quiet:
+            return
+        text = f"vitrail: {printable(self.words(sentence))}"
+        if self.bar is None:
+            line(text)
+        else:
+            self.bar.console.print(text, markup=False, highlight=False)
+
+    def __call__(self, step: int, values: dict[str, float]) -> None:
+        """Show the values of a step."""
+        if "bad_step" in values:
+            self.note(f"the loss of step {step} was not finite; its batch is kept and passed over.")
+            return
+        if "planned_steps" in values:
+            self.steps = int(values["planned_steps"])
+            if self.bar is not None:
+                self.bar.update(self.task, total=self.steps)
+            return
+        self.values |= values
+        if self.quiet:
+            return
+        text = describe(self.values)
+        if self.bar is not None:
+            self.bar.update(self.task, completed=step, description=text)
+            return
+        now, evaluated = time.monotonic(), any(name.startswith("val_") for name in values)
+        if evaluated or now - self.printed >= QUIET_SECONDS:
+            self.printed = now
+            left = (now - self.began) / max(step - self.first, 1) * (self.steps - step)
+            line(f"step {step}/{self.steps}  {text}  {left:.0f} s left")
+
+
+def describe(values: dict[str, float]) -> str:
+    """Write measurements in a line."""
+    parts = [f"loss {values['loss']:.3f}"] if "loss" in values else []
+    parts += [f"accuracy {values['accuracy']:.1%}"] if "accuracy" in values else []
+    parts += [f"held-out {values['val_accuracy']:.1%}"] if "val_accuracy" in values else []
+    parts += [f"{values['images_per_second']:.0f} images/s"] if "images_per_second" in values else []
+    return "  ".join(parts)
+
+
+@contextmanager
+def watched(config: RunConfig, title: str, *, quiet: bool, words: Words = str) -> Iterator[Watcher]:
+    """Show one run of a series, which a few words describe."""
+    with Watcher(config, quiet=quiet, words=words) as watcher:
+        watcher.note(title)
+        yield watcher
+
+
+def print_choices(run: Run, words: Words = str) -> None:
+    """Print, before it starts, what the run is."""
+    config, data, folder = run.config, run.data, run.folder
+    need, model = cost(config.model), config.model
+    held = "nothing" if data.held is None else f"{len(data.held)} of {data.held.split}"
+    lines = {
+        "data": f"{config.data.where}: {len(data.train)} images of {data.classes} classes; held out: {held}",
+        "model": f"{model.summary}, {counted(need.parameters)} parameters, {counted(need.macs, 'MACs')} an image",
+        "images": f"{size_text(config.preprocessing.image_size)} pixels, {model.channels} channels",
+        "length": f"{config.steps} steps of {config.batch} images, {config.epochs:.1f} epochs",
+        "learning": f"{config.optimizer.name}, rate {config.schedule.peak:g} ({config.schedule.shape}, "
+        f"{config.schedule.warmup_steps} steps of warm-up), weight decay {config.optimizer.weight_decay:g}",
+        "regularising": regularisation(config),
+        "folder": str(folder.path),
+    }
+    for name, value in lines.items():
+        line(f"{name:13}{value}")
+    notes = list(data.notes)
+    if config.patience is not None and data.held is not None and data.held.split == "test":
+        notes.append("the best weights are chosen on the test images, so their accuracy will be a little too high.")
+    for note in notes:
+        line(f"vitrail: {printable(words(note))}")
+
+
+def regularisation(config: RunConfig) -> str:
+    """Name what makes a run generalise, or go faster."""
+    augmentation = config.augmentation
+    parts = [f"{augmentation.crop} crop"] + (["flip"] if augmentation.flip else [])
+    for name in ("mixup", "cutmix"):
+        parts += [f"{name} {getattr(augmentation, name):g}"] if getattr(augmentation, name) else []
+    parts += [config.objective.summary] if config.objective.summary else []
+    parts += [f"averaging {config.averaging:g}"] if config.averaging else []
+    return ", ".join(parts)

@@ -1,0 +1,36 @@
+"""The example of every function that is a verb runs, and shows what it says."""
+
+import doctest
+import inspect
+
+import pytest
+
+import vitrail
+
+pytestmark = pytest.mark.usefixtures("unchecked")  # examples are what a user types: 7 where 7.0 is meant
+
+VERBS = [name for name, home in vitrail._HOMES.items() if home.startswith("vitrail.verbs.") and name[0].islower()]
+
+
+def test_there_are_verbs() -> None:
+    assert len(VERBS) >= 10
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("name", VERBS)
+def test_the_example_of_a_verb_runs(name) -> None:
+    docstring = inspect.getdoc(getattr(vitrail, name)) or ""
+    example = doctest.DocTestParser().get_doctest(docstring, {"vitrail": vitrail}, name, None, 0)
+    assert example.examples, f"vitrail.{name} has no example"
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    runner.run(example, out=report.append)
+    assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_keywords_and_result_are_typed(name) -> None:
+    signature = inspect.signature(getattr(vitrail, name))
+    assert signature.return_annotation is not inspect.Signature.empty
+    for parameter in signature.parameters.values():
+        assert parameter.annotation is not inspect.Parameter.empty, parameter.name
