@@ -26,7 +26,7 @@ def test_steps_fill_the_time_and_leave_room_for_looks(tmp_path: Path, monkeypatc
     seconds = 60.0
     assert steps_for(run, 1.0, lambda steps: -(-steps // 3)) == pytest.approx((seconds - 6.0) / 0.1, abs=1)
     assert steps_for(run, 1.0, lambda _: 10) == pytest.approx(seconds / 0.3, abs=10)
-    assert steps_for(run, 0.001, lambda _: 1) == 1
+    assert steps_for(run, 0.001, lambda _: 1) == 10
 
 
 @given(st.integers(1, 10**6), st.integers(1, 4096), st.integers(0, 10**5), st.integers(1, EVALUATIONS))

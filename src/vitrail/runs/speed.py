@@ -21,6 +21,8 @@ from vitrail.training.loop import Loop
 from vitrail.training.signals import StopSignal
 
 WARM_STEPS = 3
+FEWEST_STEPS = 10
+"""What is planned at the least; a run whose time is over before that ends earlier."""
 MEASURED_SECONDS = 3.0
 """How long steps are timed for a first plan, which the run itself corrects (`training/pacing.py`)."""
 KEPT_FREE = 0.2
@@ -51,7 +53,7 @@ def steps_for(run: Run, minutes: float, evaluate_every: Callable[[int], int]) ->
     budget = minutes * 60 - (time.perf_counter() - began)
     candidates = range(1, max(int(budget / found.step), 1) + 1)
     fitting = bisect(candidates, budget, key=lambda steps: found.total(steps, evaluate_every(steps)))
-    return max(run.ranks.agree(fitting), 1)
+    return run.ranks.agree(max(fitting, FEWEST_STEPS))
 
 
 def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:

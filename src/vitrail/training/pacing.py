@@ -74,7 +74,7 @@ class Pacer:
                 self.steps, spent = row.steps, max(spent, row.seconds)
         self.stored = deque(row for row in rows if row.step > step)
         self.spent, self.began, self.paused = spent, self.clock(), 0.0
-        self.window.clear()
+        self.window = deque([(step, self.clock())])
 
     @property
     def elapsed(self) -> float:
@@ -87,14 +87,15 @@ class Pacer:
             while self.stored and self.stored[0].step <= step:
                 self.steps = self.stored.popleft().steps
             return
-        if step % self.check_every:
+        if step % self.check_every and step + 1 < self.steps:
             return
         now = self.clock() - self.paused
-        self.window.append((step, now))
+        if self.window[-1][0] < step:
+            self.window.append((step, now))
         window = min(WINDOW_SECONDS, WINDOW_SHARE * max(self.seconds - self.elapsed, 0.0))
         while now - self.window[0][1] > window and len(self.window) > 2:
             self.window.popleft()
-        if len(self.window) < 2:
+        if self.window[0][0] == step:
             return
         steps = self.ranks.agree(self._fitting(step))
         if abs(steps - self.steps) > max(TOLERANCE * (self.steps - step), 1):
