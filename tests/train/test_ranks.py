@@ -90,7 +90,8 @@ def test_every_held_out_image_is_counted_once_by_two_ranks(two_ranks: Path, kind
     run = made_run(two_ranks / kind, config_of())
     loop = made_loop(run, resume=True)
     (held_out,) = run.evaluators()
-    answers = held_out.evaluate(loop.state.learner.model.eval())
+    with loop.saved_weights():
+        answers = loop.outcome(held_out)
     assert answers.answered.sum() == HELD
     assert answers.accuracy == json.loads((two_ranks / f"{kind}.json").read_text())["accuracy"]
 
