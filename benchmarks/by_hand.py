@@ -253,7 +253,7 @@ def exif_fuzz(exif: bytes) -> dict[str, int]:
 
 
 def muon_ways(dim: int, depth: int) -> dict[str, Callable[[], Any]]:
-    from vitrail.train.muon import Muon
+    from vitrail.training.muon import Muon
 
     def kernels() -> list[torch.nn.Parameter]:
         shapes = [(3 * dim, dim), (dim, dim), (4 * dim, dim), (dim, 4 * dim)] * depth

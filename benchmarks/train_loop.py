@@ -40,9 +40,9 @@ from vitrail.runs.config import DataConfig, Execution, RunConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.schedules import Schedule
-from vitrail.train.signals import StopSignal
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.schedules import Schedule
+from vitrail.training.signals import StopSignal
 
 WARM = 3
 SIZES = {

@@ -38,7 +38,7 @@ def _one_seed() -> None:
 
 @pytest.fixture
 def two_threads():
-    """Two threads, as halves.py needs, for one test."""
+    """Two threads, for one test."""
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(1)

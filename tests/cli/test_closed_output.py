@@ -13,7 +13,7 @@ from PIL import Image
 
 import vitrail
 from tests.tiny import perturbed, vit_config
-from tests.train.making import CLASSES, made_dataset
+from tests.training.making import CLASSES, made_dataset
 from vitrail.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("unchecked")

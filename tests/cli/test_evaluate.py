@@ -17,7 +17,7 @@ from sklearn import metrics
 import vitrail
 from tests.data.making import picture
 from tests.tiny import perturbed, vit_config
-from tests.train.making import CLASSES, made_dataset
+from tests.training.making import CLASSES, made_dataset
 from vitrail.cli.main import main
 from vitrail.data.transforms import normalise, preprocess
 from vitrail.evaluation.real import IMAGES

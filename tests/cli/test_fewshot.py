@@ -11,7 +11,7 @@ import pytest
 
 import vitrail
 from tests.tiny import perturbed, resnet_config, vit_config
-from tests.train.making import CLASSES, made_dataset
+from tests.training.making import CLASSES, made_dataset
 from vitrail.cli.main import main
 from vitrail.data.subsets import few_shot
 from vitrail.evaluation.ridge import ridge

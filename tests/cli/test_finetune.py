@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import vitrail
-from tests.train.making import CLASSES, made_archive, made_dataset
+from tests.training.making import CLASSES, made_archive, made_dataset
 from vitrail.base.journal import read_rows
 from vitrail.cli.main import main
 from vitrail.model.config import ViTConfig

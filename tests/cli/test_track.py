@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.train.making import made_archive
+from tests.training.making import made_archive
 from vitrail.base.journal import read_rows
 from vitrail.cli.main import main
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import vitrail
-from tests.train.making import CLASSES, made_archive, made_dataset
+from tests.training.making import CLASSES, made_archive, made_dataset
 from vitrail.base.journal import read_rows
 from vitrail.cli.main import main
 

@@ -12,14 +12,14 @@ from PIL import Image
 
 import vitrail
 from tests.tiny import perturbed, vit_config
-from tests.train.making import made_dataset
+from tests.training.making import made_dataset
 from vitrail.cli.main import main
 from vitrail.cli.vtab import Arguments
 from vitrail.recipes.results import TABLE_9
 from vitrail.runs import series
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder
 from vitrail.studies.vtab_tasks import TASKS
-from vitrail.train.loop import DivergedError
+from vitrail.training.loop import DivergedError
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 SMALL = ("--image-size", "8", "--steps", "12", "--batch", "6", "--threads", "1", "--device", "cpu")

@@ -83,23 +83,3 @@ def test_an_exported_model_takes_any_batch(config) -> None:
     for size in (1, 3, 5):
         images = images_for(config, size, seed=size)
         close(program.module()(images), model(images), 1e-5)
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_an_export_does_not_bake_in_the_halves_of_this_machine() -> None:
-    config = vit_config()
-    model = perturbed(config)
-    batch = torch.export.Dim("batch", min=1, max=64)
-    with torch.no_grad():
-        program = torch.export.export(model, (images_for(config, 3),), dynamic_shapes=({0: batch},), strict=False)
-        close(program.module()(images_for(config, 60)), model(images_for(config, 60)), 1e-5)
-    assert "baddbmm" not in str(program.graph)
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_halves_compile_too() -> None:
-    config = vit_config()
-    model, images = perturbed(config), images_for(config)
-    wanted = model(images)
-    with torch.inference_mode():
-        close(torch.compile(model, fullgraph=True)(images), wanted, 1e-5)

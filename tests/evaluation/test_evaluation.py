@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.evaluation.making import Told, noisy, pictures_of, softmax
-from tests.train.making import Made
+from tests.training.making import Made
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.data.dataset import Dataset
 from vitrail.evaluation.evaluation import EvaluationConfig, evaluate

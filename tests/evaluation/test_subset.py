@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluation.making import Told, answers_of, pictures_of
-from tests.train.making import Made
+from tests.training.making import Made
 from vitrail.base.errors import InputError
 from vitrail.data.dataset import Dataset
 from vitrail.evaluation.subset import Choice, Scored, choose, class_scores

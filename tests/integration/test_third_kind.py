@@ -63,7 +63,7 @@ def test_it_is_trained_saved_loaded_fine_tuned_and_evaluated(tmp_path: Path) -> 
     assert not again.last_linear.weight.any()
     tuned = finetune(data, start=run.model_file, steps=20, batch=8, rates=[0.1], out=tmp_path / "tuned", quiet=True)
     assert tuned.model.info.provenance["parent"] == run.model.info.digest
-    score = evaluate(tuned.model_file, data, resamples=10)
+    score = evaluate(tuned.model_file, data, resamples=100)
     assert score.accuracy > 0.6
     assert cost(run.model.config).parameters == sum(parameter.numel() for parameter in run.model.parameters())
     assert torch.equal(tuned.model(torch.zeros(1, 3, 8, 8)), vitrail.load(tuned.model_file)(torch.zeros(1, 3, 8, 8)))

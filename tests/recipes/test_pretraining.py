@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.train.making import CLASSES, made_dataset, made_loop
+from tests.training.making import CLASSES, made_dataset, made_loop
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
 from vitrail.model.build import build

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.train.making import StopAfter, made_config, made_run
+from tests.training.making import StopAfter, made_config, made_run
 from vitrail.base import trackers
 from vitrail.base.errors import InputError
 from vitrail.base.journal import read_rows
@@ -26,8 +26,8 @@ from vitrail.runs.folder import RunFolder
 from vitrail.runs.held_out import HeldOut
 from vitrail.runs.speed import pace
 from vitrail.runs.train import Run
-from vitrail.train.loop import StoppedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import StoppedError
+from vitrail.training.signals import StopSignal
 
 
 class _Heard:

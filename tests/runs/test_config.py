@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.train.making import made_config
+from tests.training.making import made_config
 from vitrail.base.errors import ConfigError
 from vitrail.base.settings import to_dict
 from vitrail.runs.config import Execution, Stage, differences, read_config, with_settings

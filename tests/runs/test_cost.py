@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.test_conduct import _Heard
-from tests.train.making import made_config, made_run, plain
+from tests.training.making import made_config, made_run, plain
 from vitrail.base.journal import Journal, read_rows
 from vitrail.model.config import ViTConfig
 from vitrail.runs import cost as cost_module
@@ -14,8 +14,8 @@ from vitrail.runs.conduct import conduct
 from vitrail.runs.config import RunConfig, Stage
 from vitrail.runs.cost import costs, training_flops
 from vitrail.runs.held_out import HeldOut
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.signals import StopSignal
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.signals import StopSignal
 
 
 def _macs(vit: ViTConfig, side: int) -> int:

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from tests.train.making import StopAfter, assert_same, made_config, made_loop, made_run, plain
+from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, plain
 from vitrail.base.journal import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import RunConfig
 from vitrail.runs.held_out import HeldOut
-from vitrail.train.loop import StoppedError
-from vitrail.train.schedules import Schedule
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import StoppedError
+from vitrail.training.schedules import Schedule
+from vitrail.training.signals import StopSignal
 
 
 class _Silent:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.data.making import tree
-from tests.train.making import CLASSES, made_dataset
+from tests.training.making import CLASSES, made_dataset
 from vitrail.evaluation.evaluation import described
 from vitrail.runs.config import DataConfig
 from vitrail.runs.data import names_digest, open_run_data

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import vitrail
-from tests.train.making import CLASSES, StopAfter, made_archive, made_config, made_dataset
+from tests.training.making import CLASSES, StopAfter, made_archive, made_config, made_dataset
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.journal import read_rows
 from vitrail.base.ranks import Ranks
@@ -21,8 +21,8 @@ from vitrail.runs.finetune import Finetuned, FinetunePlan, Finetuning, best_rate
 from vitrail.runs.folder import SERIES_LOCK, RunFolder
 from vitrail.runs.series import Row, Table
 from vitrail.runs.start import open_source
-from vitrail.train.loop import DivergedError, StoppedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import DivergedError, StoppedError
+from vitrail.training.signals import StopSignal
 
 
 class _Silent:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.runs.test_conduct import _Heard
-from tests.train.making import made_config, made_dataset, made_run
+from tests.training.making import made_config, made_dataset, made_run
 from vitrail.runs import mistakes
 from vitrail.runs.conduct import conduct
 from vitrail.runs.data import RunData
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 
 
 def test_the_report_of_a_run_with_many_classes_has_its_accuracy(

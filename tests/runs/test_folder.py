@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.making import made_config
+from tests.training.making import made_config
 from vitrail.base.errors import InputError
 from vitrail.runs.folder import SERIES_LOCK, RunFolder
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.train.making import made_dataset
+from tests.training.making import made_dataset
 from vitrail.base.errors import ConfigError
 from vitrail.runs.config import DataConfig, RunConfig
 from vitrail.runs.data import RunData

@@ -9,14 +9,14 @@ import torch
 from sklearn.metrics import confusion_matrix
 
 from tests.report.pages import drawn, figure, pairs, part, read, settings, tables, words
-from tests.train.making import CLASSES, made_config, made_run
+from tests.training.making import CLASSES, made_config, made_run
 from vitrail.base.journal import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.data.dataset import Dataset
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import flatten
 from vitrail.runs.train import Run
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 
 
 class _Silent:

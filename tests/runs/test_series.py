@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.making import StopAfter, made_config, made_run
+from tests.training.making import StopAfter, made_config, made_run
 from vitrail.base.ranks import Ranks
 from vitrail.runs.config import RunConfig
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.series import Cell, Row, Series, Table, read_divergence
-from vitrail.train.classification import ClassificationConfig
-from vitrail.train.loop import StoppedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.classification import ClassificationConfig
+from vitrail.training.loop import StoppedError
+from vitrail.training.signals import StopSignal
 
 
 class _Listening:

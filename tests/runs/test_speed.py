@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.train.making import made_config, made_run
+from tests.training.making import made_config, made_run
 from vitrail.runs import speed
 from vitrail.runs.request import EVALUATIONS, FEWEST_EVALUATIONS, evaluate_every
 from vitrail.runs.speed import Pace, pace, steps_for

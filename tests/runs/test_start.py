@@ -71,7 +71,7 @@ def test_what_is_frozen_is_everything_but_the_head(tmp_path: Path) -> None:
 
 
 def vitrail_freeze(model: torch.nn.Module, patterns: tuple[str, ...]) -> None:
-    from vitrail.train.optimizers import freeze
+    from vitrail.training.optimizers import freeze
 
     freeze(model, patterns)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import vitrail
 from tests.tiny import perturbed, vit_config
-from tests.train.making import CLASSES, made_dataset
+from tests.training.making import CLASSES, made_dataset
 
 PIXELS = vitrail.Preprocessing(image_size=(8, 8))
 

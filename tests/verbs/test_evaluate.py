@@ -9,7 +9,7 @@ from sklearn import metrics
 
 import vitrail
 from tests.runtime.test_engine import Means
-from tests.train.making import CLASSES
+from tests.training.making import CLASSES
 from tests.verbs.making import data_file, model_file, small_model
 from vitrail.cli.main import main
 from vitrail.verbs.evaluate import evaluate

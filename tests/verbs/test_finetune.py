@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import vitrail
-from tests.train.making import made_archive
+from tests.training.making import made_archive
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
 from vitrail.model.config import ViTConfig

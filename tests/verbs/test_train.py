@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.train.making import CLASSES, made_archive
+from tests.training.making import CLASSES, made_archive
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict

@@ -7,8 +7,8 @@ from vitrail.base.ranks import Ranks
 from vitrail.cli.names import in_flags
 from vitrail.cli.say import say
 from vitrail.runs.config import Device, Execution
-from vitrail.train.loop import StoppedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import StoppedError
+from vitrail.training.signals import StopSignal
 from vitrail.verbs.frame import training_frame
 
 Result = TypeVar("Result")

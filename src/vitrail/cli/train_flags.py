@@ -8,7 +8,7 @@ from vitrail.base.errors import ConfigError
 from vitrail.base.trackers import TrackerName
 from vitrail.cli.report import Switch, flag, parse_size
 from vitrail.runs.config import Device
-from vitrail.train.optimizers import OptimizerName
+from vitrail.training.optimizers import OptimizerName
 from vitrail.verbs.request import RunRequest
 
 Asked = TypeVar("Asked", bound=RunRequest)

@@ -21,7 +21,7 @@ from vitrail.runs.config import Device
 from vitrail.runs.series import Row
 from vitrail.studies.vtab import VtabResult
 from vitrail.studies.vtab_tasks import TASKS
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 from vitrail.verbs.vtab import VtabRequest, settle_vtab
 from vitrail.verbs.watch import watched
 

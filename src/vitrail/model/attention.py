@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Pooled, Queries, Tokens
 from vitrail.model.config import ViTConfig
-from vitrail.model.halves import FEW_ROWS, attention_in_halves, halves_pay
 from vitrail.model.trace import MapRecorder
 from vitrail.model.units import Unit
 
@@ -93,9 +92,6 @@ class SelfAttention(nn.Module):
             return self.in_sight(tokens, maps, first_only=first_only)
         if first_only:
             return self.dropout(self.out(self.first_token(tokens))).unsqueeze(1)
-        plain = not self.training and self.offsets is None
-        if plain and halves_pay(tokens, even=self.num_heads, most_rows=FEW_ROWS):
-            return attention_in_halves(tokens, self.qkv, self.out, self.num_heads)
         queries, keys, values = self.project(tokens)
         mixed = attend(queries, keys, values, self.bias(queries, keys.shape[2]), dropout=self.map_dropout)
         return self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))  # Eq. 8

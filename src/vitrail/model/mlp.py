@@ -1,12 +1,10 @@
 """The MLP of an encoder block: two layers with a GELU between (Sec. 3.1)."""
 
-import torch
 from torch import nn
 
 from vitrail.base.shapes import Tokens
 from vitrail.model.config import ViTConfig
 from vitrail.model.gelu import Gelu, gelu
-from vitrail.model.halves import FEW_ROWS, halves_pay, mlp_in_halves
 from vitrail.model.units import Unit
 
 
@@ -22,9 +20,6 @@ class Mlp(nn.Module):
 
     def forward(self, tokens: Tokens) -> Tokens:
         """Transform each token by itself."""
-        most_rows = FEW_ROWS if torch.compiler.is_compiling() else None
-        if not self.training and halves_pay(tokens, even=self.hidden.out_features, most_rows=most_rows):
-            return mlp_in_halves(tokens, self.hidden, self.out, self.gelu)
         hidden = self.dropout(gelu(self.hidden(tokens), self.gelu))
         return self.dropout(self.out(hidden))
 

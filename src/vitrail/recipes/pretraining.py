@@ -14,9 +14,9 @@ from vitrail.model.cost import cost
 from vitrail.recipes.paper import DATASETS, EXAFLOPS, PRETRAINING_BATCH, SCRATCH_RESULTS, TABLE_3, Pretraining
 from vitrail.runs.draft import Draft, Facts
 from vitrail.runs.plan import FLOPS_PER_MAC
-from vitrail.train.classification import ClassificationConfig
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.schedules import Schedule
+from vitrail.training.classification import ClassificationConfig
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.schedules import Schedule
 
 WARMUP_STEPS = 10_000
 LINEAR_END = 1e-5

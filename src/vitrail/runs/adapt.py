@@ -19,8 +19,8 @@ from vitrail.model.patches import Size
 from vitrail.runs.choose import SMALL_SIDE
 from vitrail.runs.draft import Draft, Facts
 from vitrail.runs.start import Source
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.schedules import Schedule
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.schedules import Schedule
 
 MANY_IMAGES = 100_000
 RATES = (0.003, 0.01, 0.03, 0.1)

@@ -20,8 +20,8 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
 from vitrail.model.config import BackboneConfig, ViTConfig
 from vitrail.runs.draft import Draft, Facts
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.schedules import Schedule
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.schedules import Schedule
 
 SMALL_SIDE = 64
 MANY_IMAGES = 200_000

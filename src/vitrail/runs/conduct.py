@@ -9,7 +9,7 @@ from vitrail.runs.finish import finish
 from vitrail.runs.folder import claimed
 from vitrail.runs.result import Result
 from vitrail.runs.train import Run
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 
 
 @runtime_checkable

@@ -13,11 +13,11 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import ModelConfig
 from vitrail.model.patches import Size, size_text
-from vitrail.train.classification import ClassificationConfig
-from vitrail.train.learner import ObjectiveConfig
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.schedules import Schedule
-from vitrail.train.step import Precision
+from vitrail.training.classification import ClassificationConfig
+from vitrail.training.learner import ObjectiveConfig
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.schedules import Schedule
+from vitrail.training.step import Precision
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Role = Literal["train", "dev", "transfer"]

@@ -14,7 +14,7 @@ from vitrail.runs.plan import FLOPS_PER_MAC
 from vitrail.runs.result import RunCost
 from vitrail.runs.speed import matmul_peak
 from vitrail.runs.train import Run
-from vitrail.train.optimizers import is_frozen
+from vitrail.training.optimizers import is_frozen
 
 
 def costs(run: Run, steps: int) -> RunCost:

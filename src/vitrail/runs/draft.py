@@ -8,10 +8,10 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import ModelConfig
 from vitrail.runs.config import StartConfig
-from vitrail.train.classification import ClassificationConfig
-from vitrail.train.learner import ObjectiveConfig
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.schedules import Schedule
+from vitrail.training.classification import ClassificationConfig
+from vitrail.training.learner import ObjectiveConfig
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.schedules import Schedule
 
 
 @dataclass(frozen=True, kw_only=True)

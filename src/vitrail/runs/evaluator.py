@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from vitrail.report.section import Section
-from vitrail.train.evaluator import Evaluator, Outcome
+from vitrail.training.evaluator import Evaluator, Outcome
 
 
 @dataclass(frozen=True, kw_only=True)

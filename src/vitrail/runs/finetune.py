@@ -28,8 +28,8 @@ from vitrail.runs.result import Result
 from vitrail.runs.series import Cell, Series, Table, Watch
 from vitrail.runs.speed import pace
 from vitrail.runs.train import Run
-from vitrail.train.loop import DivergedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import DivergedError
+from vitrail.training.signals import StopSignal
 
 TRIAL_SECONDS = 2.0
 """How long the speed is measured for an estimate."""

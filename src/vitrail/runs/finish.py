@@ -18,8 +18,8 @@ from vitrail.runs.folder import write_json
 from vitrail.runs.result import Result, Weights
 from vitrail.runs.skipped import skipped_names
 from vitrail.runs.train import Run
-from vitrail.train.loop import Loop
-from vitrail.train.state import whole
+from vitrail.training.loop import Loop
+from vitrail.training.state import whole
 
 Measured = list[tuple[RunEvaluator[Any], Any]]
 """Evaluators with their outcomes for the weights that are saved."""

@@ -19,9 +19,9 @@ from vitrail.runs.evaluator import RunEvaluator, Scope
 from vitrail.runs.mistakes import evaluation_story, shown_mistakes
 from vitrail.runs.skipped import noted
 from vitrail.runtime.engine import TorchEngine
-from vitrail.train.loop import StoppedError
-from vitrail.train.parallel import in_company
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import StoppedError
+from vitrail.training.parallel import in_company
+from vitrail.training.signals import StopSignal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,7 +12,7 @@ from vitrail.runs.choose import choose
 from vitrail.runs.config import DataConfig, Execution, RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, usual_side
 from vitrail.runs.draft import Draft, Facts, Recipe
-from vitrail.train.learner import ObjectiveConfig
+from vitrail.training.learner import ObjectiveConfig
 
 EVALUATIONS = 10
 """Evaluations in one run, unless the held-out images are many."""

@@ -18,8 +18,8 @@ from vitrail.runs.conduct import Watching, conduct
 from vitrail.runs.config import RunConfig
 from vitrail.runs.folder import TABLE, write_json
 from vitrail.runs.train import Run
-from vitrail.train.loop import DivergedError
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import DivergedError
+from vitrail.training.signals import StopSignal
 
 Value = str | int | float
 Watch = Callable[[RunConfig, str], AbstractContextManager[Watching]]

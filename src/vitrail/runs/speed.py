@@ -16,12 +16,12 @@ from vitrail.base.errors import ConfigError
 from vitrail.model.cost import cost
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
-from vitrail.train.loop import Loop
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import Loop
+from vitrail.training.signals import StopSignal
 
 WARM_STEPS = 3
 MEASURED_SECONDS = 3.0
-"""How long steps are timed for a first plan, which the run itself corrects (`train/pacing.py`)."""
+"""How long steps are timed for a first plan, which the run itself corrects (`training/pacing.py`)."""
 KEPT_FREE = 0.2
 """Share of the memory that an automatic micro-batch leaves alone."""
 

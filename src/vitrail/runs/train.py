@@ -30,16 +30,16 @@ from vitrail.runs.folder import RunFolder
 from vitrail.runs.held_out import HeldOut
 from vitrail.runs.skipped import noted
 from vitrail.runs.start import starting_model
-from vitrail.train.averaging import Average
-from vitrail.train.keeper import Keeper
-from vitrail.train.learner import Learner, Task, make_learner
-from vitrail.train.loop import Loop, LoopConfig, Watch
-from vitrail.train.optimizers import freeze, make_optimizer
-from vitrail.train.pacing import Pacer
-from vitrail.train.parallel import parallelise, shard
-from vitrail.train.signals import StopSignal
-from vitrail.train.state import TrainState, whole
-from vitrail.train.step import StepConfig
+from vitrail.training.averaging import Average
+from vitrail.training.keeper import Keeper
+from vitrail.training.learner import Learner, Task, make_learner
+from vitrail.training.loop import Loop, LoopConfig, Watch
+from vitrail.training.optimizers import freeze, make_optimizer
+from vitrail.training.pacing import Pacer
+from vitrail.training.parallel import parallelise, shard
+from vitrail.training.signals import StopSignal
+from vitrail.training.state import TrainState, whole
+from vitrail.training.step import StepConfig
 
 UNPLANNED = 1000
 """How many times more steps than planned a run with minutes may make at most."""

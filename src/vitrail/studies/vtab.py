@@ -28,7 +28,7 @@ from vitrail.runs.series import Cell, Row, Series, Table, Watch
 from vitrail.runs.start import Source
 from vitrail.runs.train import Run
 from vitrail.studies.vtab_tasks import TASKS
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.start import Source, model_name, open_source
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 from vitrail.verbs.frame import training_frame
 from vitrail.verbs.keywords import FinetuneKeywords
 from vitrail.verbs.request import RunRequest, make_request
@@ -66,7 +66,7 @@ def finetune(
         PosixPath('start.safetensors')
         >>> best = vitrail.finetune("sample", start="start.safetensors", steps=2, batch=8, fraction=0.02,
         ...                         rates=[0.01, 0.03], out="tuned", quiet=True)
-        >>> best.rate in (0.01, 0.03), len(best.sweep), best.model.config.num_classes
+        >>> best.rate in (0.01, 0.03), len(best.sweep.rows), best.model.config.num_classes
         (True, 2, 10)
 
     `start` is a model file of any format that `vitrail.load` reads. The other keywords are the flags of `vitrail
@@ -90,7 +90,7 @@ def conduct_finetuning(
         if not quiet:
             _print_time(work.plan, estimate, words)
     tuned = work.carry_out(partial(watched, quiet=quiet, words=words), stop)
-    return FinetunedRun(folder=work.folder.path, figures=tuned.as_dict())
+    return FinetunedRun(folder=work.folder.path, result=tuned.result, tuned=tuned)
 
 
 def _print_time(plan: FinetunePlan, estimate: Estimate, words: Words) -> None:

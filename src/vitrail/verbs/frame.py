@@ -7,7 +7,7 @@ from vitrail.base.notes import Note
 from vitrail.base.printable import printable
 from vitrail.base.ranks import Ranks
 from vitrail.runs.config import Device, Execution
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 from vitrail.verbs.computing import computing
 from vitrail.verbs.watch import Words, line
 

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypedDict
 from vitrail.base.trackers import TrackerName
 from vitrail.model.patches import Size
 from vitrail.runs.config import Device
-from vitrail.train.optimizers import OptimizerName
-from vitrail.train.schedules import Shape
-from vitrail.train.step import Precision
+from vitrail.training.optimizers import OptimizerName
+from vitrail.training.schedules import Shape
+from vitrail.training.step import Precision
 
 
 class RunKeywords(TypedDict, total=False):

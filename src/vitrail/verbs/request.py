@@ -15,9 +15,9 @@ from vitrail.base.trackers import TrackerName
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
 from vitrail.runs.config import DataConfig, Device, with_settings
-from vitrail.train.optimizers import OptimizerName
-from vitrail.train.schedules import Shape
-from vitrail.train.step import Precision
+from vitrail.training.optimizers import OptimizerName
+from vitrail.training.schedules import Shape
+from vitrail.training.step import Precision
 
 # Keyword -> the setting of `RunConfig` that it stands for, by path.
 PATHS = {

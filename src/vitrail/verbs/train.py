@@ -17,7 +17,7 @@ from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete, evaluate_every, needs_labels
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.train import Run
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 from vitrail.verbs.frame import training_frame
 from vitrail.verbs.keywords import TrainKeywords
 from vitrail.verbs.request import RunRequest, make_request
@@ -41,7 +41,7 @@ def train(data: str | Path | None = None, *, quiet: bool = False, **keywords: Un
     """Train a model on a folder of images, or on any other data; what is not given follows from the data by a rule.
 
         >>> run = vitrail.train("sample", steps=2, batch=8, fraction=0.01, out="run", quiet=True)
-        >>> run.figures["steps"], run.report.name, run.model.config.num_classes
+        >>> run.result.steps, run.report.name, run.model.config.num_classes
         (2, 'report.html', 10)
 
     `data` is a folder of class folders, a CSV, shards, arrays: whatever `vitrail.data.open` opens; None is the embedded
@@ -63,7 +63,7 @@ def conduct_training(
     if not quiet:
         print_choices(run, words)
     with Watcher(run.config, quiet=quiet, words=words) as watcher:
-        return TrainedRun(folder=run.folder.path, figures=conduct(run, watcher, stop).as_dict())
+        return TrainedRun(folder=run.folder.path, result=conduct(run, watcher, stop))
 
 
 def settle(request: TrainRequest, ranks: Ranks) -> Run:

@@ -1,6 +1,5 @@
 """A finished run as a value: its figures, its model, its report; a table in a notebook."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +10,10 @@ from vitrail.checkpoint.files import load
 from vitrail.model.contract import Model
 from vitrail.report.markup import table, tag, text
 from vitrail.runs.config import RunConfig
+from vitrail.runs.finetune import Finetuned
 from vitrail.runs.folder import RunFolder
+from vitrail.runs.result import Result
+from vitrail.runs.series import Table
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -20,14 +22,14 @@ class TrainedRun:
 
     folder: Path
     """The folder of the run."""
-    figures: Mapping[str, Any]
-    """What `result.json` holds."""
+    result: Result
+    """The figures: `result.json` is this."""
     title: str = "Trained"
 
     @property
     def accuracy(self) -> float | None:
         """The share of right answers on the images that were not learned from; None where there are none."""
-        return self.figures.get("accuracy")
+        return self.result.accuracy
 
     @cached_property
     def model(self) -> Model:
@@ -56,22 +58,21 @@ class TrainedRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON holds them."""
-        return dict(self.figures)
+        return self.result.as_dict()
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return the figures and where everything lies: name, value, note."""
-        figures, spent = self.figures, self.figures["cost"]
+        result, cost = self.result, self.result.cost
         rows = []
-        if self.accuracy is not None:
-            rows.append(("accuracy", f"{self.accuracy:.2%}", f"{figures['images']} images of {figures['split']}"))
-        if "images_per_second" in spent:
-            share = f"{spent['share_of_peak']:.0%} of peak"
-            rows.append(("speed", f"{spent['images_per_second']:.0f} images/s", share))
-            rows.append(("time", f"{spent['seconds']:.0f} s", f"{figures['epochs']:.1f} epochs"))
-        rows.append(("model", str(self.model_file), f"{figures['weights']} weights"))
+        if result.accuracy is not None:
+            rows.append(("accuracy", f"{result.accuracy:.2%}", f"{result.images} images of {result.split}"))
+        if cost.images_per_second is not None:
+            rows.append(("speed", f"{cost.images_per_second:.0f} images/s", f"{cost.share_of_peak or 0:.0%} of peak"))
+            rows.append(("time", f"{cost.seconds:.0f} s", f"{result.epochs:.1f} epochs"))
+        rows.append(("model", str(self.model_file), f"{result.weights} weights"))
         rows.append(("report", str(self.report), "open it in a browser"))
-        if skipped := figures.get("skipped"):
-            rows.append(("skipped", f"{len(skipped)} broken images", f"listed in {self.folder}/skipped.jsonl"))
+        if result.skipped:
+            rows.append(("skipped", f"{len(result.skipped)} broken images", f"listed in {self.folder}/skipped.jsonl"))
         return rows
 
     def __repr__(self) -> str:
@@ -88,27 +89,34 @@ class TrainedRun:
 class FinetunedRun(TrainedRun):
     """What `vitrail.finetune` returns: the run on all training images, and what led to its learning rate."""
 
+    tuned: Finetuned
+    """Everything that was run."""
     title: str = "Fine-tuned"
 
     @property
     def rate(self) -> float:
         """The learning rate that was chosen."""
-        return float(self.figures["rate"])
+        return self.tuned.rate
 
     @property
-    def sweep(self) -> list[dict[str, Any]]:
+    def sweep(self) -> Table:
         """The rates that were tried, with their figures on the dev split; empty with one rate alone."""
-        return list(self.figures["sweep"])
+        return self.tuned.sweep
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON holds them, with the rates that were tried."""
+        return self.tuned.as_dict()
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return the rates that were tried, the figures of the run, and the spread over seeds."""
         rows = [
-            (f"rate {row['rate']:g}", f"{row['accuracy']:.2%}", f"{row['images']} images of dev") for row in self.sweep
+            (row.cell, f"{row.accuracy:.2%}", f"{row.images} images of {row.split}")
+            if row.diverged is None
+            else (row.cell, f"diverged at step {row.steps}", "the loss was not finite")
+            for row in self.sweep.rows
         ]
-        rows += [(f"rate {rate:g}", "diverged", "the loss was not finite") for rate in self.figures["diverged"]]
         rows += super().rows()
-        if "accuracies" in self.figures:
-            mean, deviation = self.figures["accuracy_mean"], self.figures["accuracy_std"]
-            seeds = f"{len(self.figures['accuracies'])} seeds"
-            rows.append((seeds, f"{mean:.2%} +- {deviation:.2%}", "mean and standard deviation"))
+        if spread := self.tuned.spread:
+            mean = f"{spread['accuracy_mean']:.2%} +- {spread['accuracy_std']:.2%}"
+            rows.append((f"{len(spread['accuracies'])} seeds", mean, "mean and standard deviation"))
         return rows

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import torch
 
-from tests.train.making import StopAfter, made_config, made_loop, made_run, plain, weights
+from tests.training.making import StopAfter, made_config, made_loop, made_run, plain, weights
 from vitrail.base.container import write_container
 from vitrail.base.ranks import Ranks, join
 from vitrail.base.tensors import from_tensors
 from vitrail.runs.config import Execution, RunConfig
-from vitrail.train.loop import Loop, StoppedError
+from vitrail.training.loop import Loop, StoppedError
 
 torch.set_num_threads(1)
 

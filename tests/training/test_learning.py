@@ -11,7 +11,7 @@ from vitrail.runs.data import open_run_data
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete
 from vitrail.runs.train import Run
-from vitrail.train.signals import StopSignal
+from vitrail.training.signals import StopSignal
 
 STEPS, LAST = 150, 50
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.train.making import StopAfter, assert_same, made_config, made_loop, made_run, weights
+from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, weights
 from vitrail.base.journal import read_rows
 from vitrail.runs.config import Execution
-from vitrail.train.loop import Loop, StoppedError
+from vitrail.training.loop import Loop, StoppedError
 
 
 def _straight(folder: Path, workers: int = 0) -> Loop:

@@ -13,9 +13,9 @@ from torch.nn.parallel import DistributedDataParallel
 from vitrail.base.ranks import Ranks
 from vitrail.base.seeds import key
 from vitrail.data.loader import Batch
-from vitrail.train.optimizers import clip, set_rate
-from vitrail.train.shares import in_shares, shares
-from vitrail.train.state import TrainState
+from vitrail.training.optimizers import clip, set_rate
+from vitrail.training.shares import in_shares, shares
+from vitrail.training.state import TrainState
 
 Precision = Literal["float32", "bfloat16", "float16"]
 

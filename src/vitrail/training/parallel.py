@@ -11,7 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 from vitrail.base.ranks import Ranks
 from vitrail.data.loader import Batch
 from vitrail.model.contract import Model
-from vitrail.train.learner import Learner
+from vitrail.training.learner import Learner
 
 
 def shard(learner: Learner, ranks: Ranks) -> None:

@@ -16,11 +16,11 @@ from vitrail.runs.config import DataConfig, DataFacts, Execution, RunConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
-from vitrail.train.classification import ClassificationConfig
-from vitrail.train.loop import Loop
-from vitrail.train.optimizers import OptimizerConfig
-from vitrail.train.schedules import Schedule
-from vitrail.train.signals import StopSignal
+from vitrail.training.classification import ClassificationConfig
+from vitrail.training.loop import Loop
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.schedules import Schedule
+from vitrail.training.signals import StopSignal
 
 SIZE = (8, 8)
 CLASSES = ("dark", "bright", "left")

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.train.making import StopAfter, assert_same, made_config, made_loop, made_run, plain, weights
+from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, plain, weights
 from vitrail.base.journal import read_rows
 from vitrail.runs.config import RunConfig
 from vitrail.runs.train import Run
-from vitrail.train.loop import Loop, StoppedError
-from vitrail.train.optimizers import OptimizerConfig, OptimizerName
+from vitrail.training.loop import Loop, StoppedError
+from vitrail.training.optimizers import OptimizerConfig, OptimizerName
 
 
 def _config(name: OptimizerName, **changes: object) -> RunConfig:

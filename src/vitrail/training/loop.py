@@ -12,15 +12,15 @@ from vitrail.base.errors import VitrailError
 from vitrail.base.journal import Journal
 from vitrail.base.ranks import Ranks
 from vitrail.data.loader import Batch
-from vitrail.train.clock import Clock
-from vitrail.train.evaluator import Evaluator
-from vitrail.train.keeper import Keeper
-from vitrail.train.pacing import Pacer
-from vitrail.train.parallel import gathered
-from vitrail.train.schedules import Schedule
-from vitrail.train.signals import StopSignal
-from vitrail.train.state import TrainState
-from vitrail.train.step import StepConfig, Taken, take_step
+from vitrail.training.clock import Clock
+from vitrail.training.evaluator import Evaluator
+from vitrail.training.keeper import Keeper
+from vitrail.training.pacing import Pacer
+from vitrail.training.parallel import gathered
+from vitrail.training.schedules import Schedule
+from vitrail.training.signals import StopSignal
+from vitrail.training.state import TrainState
+from vitrail.training.step import StepConfig, Taken, take_step
 
 Watch = Callable[[int, dict[str, float]], None]
 

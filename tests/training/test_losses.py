@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from vitrail.train.losses import sigmoid_cross_entropy, soft_targets, softmax_cross_entropy
+from vitrail.training.losses import sigmoid_cross_entropy, soft_targets, softmax_cross_entropy
 
 
 @pytest.fixture

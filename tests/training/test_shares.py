@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.train.making import assert_same, made_config, made_loop, made_run, plain, weights
+from tests.training.making import assert_same, made_config, made_loop, made_run, plain, weights
 from vitrail.model.config import BackboneConfig
-from vitrail.train.loop import Loop
-from vitrail.train.shares import shares
+from vitrail.training.loop import Loop
+from vitrail.training.shares import shares
 
 
 def _loop(folder: Path, *, threads: int, micro_batch: int = 36) -> Loop:

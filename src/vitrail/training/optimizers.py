@@ -10,8 +10,8 @@ from torch.nn.utils import get_total_norm
 from torch.optim import Optimizer
 
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.train.learner import MODEL, Learner
-from vitrail.train.muon import Muon
+from vitrail.training.learner import MODEL, Learner
+from vitrail.training.muon import Muon
 
 OptimizerName = Literal["adam", "sgd", "muon"]
 MUON_MOMENTUM = 0.95

@@ -16,7 +16,7 @@ from vitrail.base.files import atomic_write
 from vitrail.base.ranks import Ranks
 from vitrail.base.tensors import from_tensors
 from vitrail.data.batch import Batch
-from vitrail.train.state import Progress, TrainState
+from vitrail.training.state import Progress, TrainState
 
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
 

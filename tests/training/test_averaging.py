@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from vitrail.train.averaging import Average
+from vitrail.training.averaging import Average
 
 
 def test_the_average_follows_its_recurrence() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tests.train.making import made_config, made_dataset, made_loop, made_run, plain
+from tests.training.making import made_config, made_dataset, made_loop, made_run, plain
 from vitrail.base.ranks import Ranks
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, View
@@ -25,8 +25,8 @@ from vitrail.runs.config import DataFacts, Execution, RunConfig
 from vitrail.runs.data import RunData
 from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.train import Run
-from vitrail.train.learner import Learner, ObjectiveConfig, Task
-from vitrail.train.loop import Loop
+from vitrail.training.learner import Learner, ObjectiveConfig, Task
+from vitrail.training.loop import Loop
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.train.making import assert_same, made_config, made_loop, made_run, plain, weights
+from tests.training.making import assert_same, made_config, made_loop, made_run, plain, weights
 from vitrail.runs.config import Execution
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from vitrail.base.journal import read_rows
 from vitrail.base.ranks import Ranks
-from vitrail.train.pacing import Pacer
+from vitrail.training.pacing import Pacer
 
 SECONDS, EVERY, EVALUATION, FINISH = 300.0, 100, 2.0, 3.0
 

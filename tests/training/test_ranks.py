@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.train.making import HELD, StopAfter, made_loop, made_run, weights
-from tests.train.ranks_program import config_of
+from tests.training.making import HELD, StopAfter, made_loop, made_run, weights
+from tests.training.ranks_program import config_of
 from vitrail.base.container import open_container
 from vitrail.base.journal import read_rows
-from vitrail.train.loop import Loop, StoppedError
+from vitrail.training.loop import Loop, StoppedError
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.raises(StoppedError):
             made_loop(made_run(folder / name, config_of()), stop=StopAfter(5)).run()
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    program = [str(ROOT / "tests" / "train" / "ranks_program.py"), str(folder)]
+    program = [str(ROOT / "tests" / "training" / "ranks_program.py"), str(folder)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     done = subprocess.run(command + program, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]

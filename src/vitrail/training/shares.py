@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.data.batch import Batch
-from vitrail.train.learner import Learner
+from vitrail.training.learner import Learner
 
 MOST_THREADS = 4
 FEWEST_IMAGES = 8

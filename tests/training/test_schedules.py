@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vitrail.base.errors import ConfigError
-from vitrail.train.schedules import Schedule
+from vitrail.training.schedules import Schedule
 
 
 def _release(t: int, total: int, base: float, decay: str, warmup: int, linear_end: float = 1e-5) -> float:

@@ -15,18 +15,18 @@ from hypothesis import strategies as st
 
 import vitrail
 from tests.runs.test_conduct import _Heard
-from tests.train.following import Distance, Following, following_config, following_run, resumed_loop
-from tests.train.making import StopAfter, assert_same, made_dataset, made_loop, made_run, weights
+from tests.training.following import Distance, Following, following_config, following_run, resumed_loop
+from tests.training.making import StopAfter, assert_same, made_dataset, made_loop, made_run, weights
 from vitrail.base.errors import ConfigError
 from vitrail.base.journal import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.model.build import build
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import Execution
-from vitrail.train.loop import Loop, StoppedError
-from vitrail.train.optimizers import OptimizerConfig, parameter_groups
-from vitrail.train.schedules import Schedule
-from vitrail.train.signals import StopSignal
+from vitrail.training.loop import Loop, StoppedError
+from vitrail.training.optimizers import OptimizerConfig, parameter_groups
+from vitrail.training.schedules import Schedule
+from vitrail.training.signals import StopSignal
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,7 +107,7 @@ def _assert_same_run(loop: Loop, folder: Path, straight: tuple[Loop, Path]) -> N
 @pytest.mark.parametrize("checkpoints", [1, 2])
 def test_killed_it_ends_with_the_same_bits(straight: tuple[Loop, Path], tmp_path: Path, checkpoints: int) -> None:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    program = [sys.executable, str(ROOT / "tests" / "train" / "following.py"), str(tmp_path)]
+    program = [sys.executable, str(ROOT / "tests" / "training" / "following.py"), str(tmp_path)]
     process = subprocess.Popen(program, env=environment)
     while process.poll() is None and len(list((tmp_path / "checkpoints").glob("step-*.safetensors"))) < checkpoints:
         time.sleep(0.001)

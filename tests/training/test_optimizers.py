@@ -12,10 +12,10 @@ from vitrail.base.errors import ConfigError
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import create
 from vitrail.model.contract import Layer, Model, ModelConfig
-from vitrail.train.classification import Classification, ClassificationConfig
-from vitrail.train.learner import Learner, Task
-from vitrail.train.muon import orthogonalise
-from vitrail.train.optimizers import (
+from vitrail.training.classification import Classification, ClassificationConfig
+from vitrail.training.learner import Learner, Task
+from vitrail.training.muon import orthogonalise
+from vitrail.training.optimizers import (
     OptimizerConfig,
     clip,
     freeze,

@@ -14,8 +14,8 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.optim import Optimizer
 
 from vitrail.base.errors import CheckpointError
-from vitrail.train.averaging import Average
-from vitrail.train.learner import Learner
+from vitrail.training.averaging import Average
+from vitrail.training.learner import Learner
 
 
 @dataclass(kw_only=True)

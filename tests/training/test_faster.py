@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.train.making import made_config, made_loop, made_run, plain
+from tests.training.making import made_config, made_loop, made_run, plain
 from vitrail.base.errors import CheckpointError, ConfigError
 from vitrail.model.build import create
 from vitrail.model.embedding import pick, random_patches

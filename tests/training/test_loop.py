@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.train.making import made_config, made_loop, made_run
+from tests.training.making import made_config, made_loop, made_run
 from vitrail.base.container import open_container
 from vitrail.base.errors import WriteError
 from vitrail.base.journal import read_rows
 from vitrail.data.loader import Batch
 from vitrail.model.contract import Model
-from vitrail.train.evaluator import Evaluator
-from vitrail.train.loop import DivergedError, Loop
-from vitrail.train.signals import StopSignal
-from vitrail.train.state import TrainState
+from vitrail.training.evaluator import Evaluator
+from vitrail.training.loop import DivergedError, Loop
+from vitrail.training.signals import StopSignal
+from vitrail.training.state import TrainState
 
 
 class _BadAt(nn.Module):
@@ -104,7 +104,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path: Path, monkeypatch
             raise OSError(28, "No space left on device")
         return original(file, source, metadata, digest=digest)
 
-    from vitrail.train import keeper
+    from vitrail.training import keeper
 
     original = keeper.write_container
     monkeypatch.setattr(keeper, "write_container", write)

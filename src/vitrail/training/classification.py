@@ -14,8 +14,8 @@ from vitrail.data.subsets import class_weights
 from vitrail.data.transforms import normalise
 from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.patches import Size
-from vitrail.train.learner import Learner, ObjectiveConfig, Task
-from vitrail.train.losses import PerClass, sigmoid_cross_entropy, soft_targets, softmax_cross_entropy
+from vitrail.training.learner import Learner, ObjectiveConfig, Task
+from vitrail.training.losses import PerClass, sigmoid_cross_entropy, soft_targets, softmax_cross_entropy
 
 LossName = Literal["softmax", "sigmoid"]
 _LOSSES: dict[str, Callable[..., Tensor]] = {"softmax": softmax_cross_entropy, "sigmoid": sigmoid_cross_entropy}
