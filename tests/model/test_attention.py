@@ -4,7 +4,8 @@ from torch import nn
 
 from tests.reference import transformer
 from tests.tiny import arrays, close
-from vitrail.model.attention import SelfAttention, attend, attention_map, relative_bias
+from vitrail.model.attention import SelfAttention, attention_map, relative_bias
+from vitrail.model.kernels import attend
 from vitrail.model.trace import MapRecorder
 
 RELATIVE = [None, 6]

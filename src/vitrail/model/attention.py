@@ -5,7 +5,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Pooled, Queries, Tokens
+from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Queries, Tokens
+from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
 from vitrail.model.trace import MapRecorder
 from vitrail.model.units import Unit
@@ -15,13 +16,6 @@ def attention_map(queries: Queries, keys: Keys, bias: AttentionMap | None = None
     """Compute A = softmax(q k^T / sqrt(D_h) + bias), Eq. 6, with every weight in memory."""
     scores = queries @ keys.mT * queries.shape[-1] ** -0.5
     return (scores if bias is None else scores + bias).softmax(dim=-1)
-
-
-def attend(
-    queries: Queries, keys: Keys, values: Keys, bias: AttentionMap | None = None, *, dropout: float = 0.0
-) -> Queries:
-    """Compute A v, Eq. 7, by torch's fused kernel, which never stores A; `dropout` acts on A."""
-    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias, dropout_p=dropout)
 
 
 def attend_in_sight(
@@ -46,7 +40,9 @@ def attend_in_sight(
     mixed = (F.dropout(used, dropout) if dropout else used) @ values[:, heads]
     if others:
         rest = None if bias is None else bias[:, others, :rows]
-        mixed_others = attend(queries[:, others, :rows], keys[:, others], values[:, others], rest, dropout=dropout)
+        mixed_others = kernels.attend(
+            queries[:, others, :rows], keys[:, others], values[:, others], rest, dropout=dropout
+        )
         mixed = torch.cat([mixed, mixed_others], dim=1)
     order = heads + others
     return mixed[:, sorted(range(len(order)), key=order.__getitem__)], weights
@@ -88,40 +84,18 @@ class SelfAttention(nn.Module):
 
     def forward(self, tokens: Tokens, *, first_only: bool = False, maps: MapRecorder | None = None) -> KeptTokens:
         """Let every token attend to every token, or only the first one; `maps` asks for A of some heads."""
-        if maps is not None:
-            return self.in_sight(tokens, maps, first_only=first_only)
-        if first_only:
-            return self.dropout(self.out(self.first_token(tokens))).unsqueeze(1)
-        queries, keys, values = self.project(tokens)
-        mixed = attend(queries, keys, values, self.bias(queries, keys.shape[2]), dropout=self.map_dropout)
-        return self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))  # Eq. 8
-
-    def first_token(self, tokens: Tokens) -> Pooled:
-        """Compute [SA_1; ...; SA_k] of the first token without keys or values for the others.
-
-        With one query, q . (x U_k) = (q U_k^T) . x and A (x U_v) = (A x) U_v: the kernels move from N tokens to one.
-        The bias of the keys adds the same to every score, which softmax ignores.
-        """
-        dim = tokens.shape[2]
-        query_kernel, key_kernel, value_kernel = self.qkv.weight.split(dim)
-        query_bias, _, value_bias = self.qkv.bias.split(dim)
-        heads = (self.num_heads, -1)
-        queries = F.linear(tokens[:, 0], query_kernel, query_bias).unflatten(1, heads)  # batch head head_dim
-        lifted = (queries.transpose(0, 1) @ key_kernel.unflatten(0, heads)).transpose(0, 1)  # batch head dim
-        bias = self.bias(queries.unsqueeze(2), tokens.shape[1])
-        weights = attention_map_of_one(lifted, tokens, queries.shape[2], None if bias is None else bias.squeeze(2))
-        weights = F.dropout(weights, self.map_dropout) if self.map_dropout else weights
-        mixed = (weights @ tokens).transpose(0, 1) @ value_kernel.unflatten(0, heads).mT  # head batch head_dim
-        return mixed.transpose(0, 1).flatten(1) + value_bias
-
-    def in_sight(self, tokens: Tokens, maps: MapRecorder, *, first_only: bool) -> KeptTokens:
-        """Do the same with A of some heads computed explicitly, and leave it with the recorder."""
-        queries, keys, values = self.project(tokens)
+        if first_only and maps is None:  # one query needs neither keys nor values
+            first = kernels.attend_first(tokens, self.qkv, self.num_heads, self.bias, dropout=self.map_dropout)
+            return self.dropout(self.out(first)).unsqueeze(1)
+        queries, keys, values = self.project(tokens)  # Eq. 5
         bias = self.bias(queries, keys.shape[2])
-        mixed, maps.weights = attend_in_sight(
-            queries, keys, values, bias, heads=maps.heads, dropout=self.map_dropout, first_only=first_only
-        )
-        return self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))
+        if maps is None:
+            mixed = kernels.attend(queries, keys, values, bias, dropout=self.map_dropout)  # Eq. 6 and 7
+        else:
+            mixed, maps.weights = attend_in_sight(
+                queries, keys, values, bias, heads=maps.heads, dropout=self.map_dropout, first_only=first_only
+            )
+        return self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))  # Eq. 8
 
     def project(self, tokens: Tokens) -> tuple[Queries, Keys, Keys]:
         """Compute [q, k, v] = z U_qkv, Eq. 5, in one product and without a copy."""
@@ -136,17 +110,6 @@ class SelfAttention(nn.Module):
     def map_dropout(self) -> float:
         """The probability of dropping an attention weight now."""
         return self.attention_dropout if self.training else 0.0
-
-
-def attention_map_of_one(
-    lifted: Float[Tensor, "batch head dim"],
-    tokens: Tokens,
-    head_dim: int,
-    bias: Float[Tensor, "batch head token"] | None,
-) -> Float[Tensor, "batch head token"]:
-    """Compute the first row of A from a query that was lifted from D_h to D dimensions."""
-    scores = lifted @ tokens.mT * head_dim**-0.5
-    return (scores if bias is None else scores + bias).softmax(dim=-1)
 
 
 def attention_cost(config: ViTConfig, *, first_only: bool = False) -> Unit:

@@ -232,6 +232,12 @@ class Model(nn.Module, ABC):
         """Map images to logits, or to the representation when the model has no classes."""
         return self.classify(self.features(images, drop_patches=drop_patches, any_size=any_size))
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the facts, where torch would list every module."""
+        from vitrail.model.card import card
+
+        return card(self)
+
     def depth_of(self, name: str) -> int:
         """Return the number of the layer that a parameter belongs to, from 0 at the input."""
         return next(number for number, layer in enumerate(self.layers()) if name.startswith(layer.prefixes))

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from vitrail.base.shapes import KeptTokens, Logits, Pooled, Representation
-from vitrail.model.attention import attend
+from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
 from vitrail.model.mlp import Mlp
 from vitrail.model.units import Unit
@@ -28,7 +28,7 @@ class AttentionPool(nn.Module):
         query = self.query(self.probe).expand(tokens.shape[0], 1, -1)
         query = query.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
         keys, values = self.key_value(tokens).unflatten(2, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
-        pooled = self.out(attend(query, keys, values).transpose(1, 2).flatten(2))
+        pooled = self.out(kernels.attend(query, keys, values).transpose(1, 2).flatten(2))
         return (pooled + self.mlp(self.norm(pooled))).squeeze(1)
 
 

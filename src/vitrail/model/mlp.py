@@ -3,8 +3,9 @@
 from torch import nn
 
 from vitrail.base.shapes import Tokens
+from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
-from vitrail.model.gelu import Gelu, gelu
+from vitrail.model.gelu import Gelu
 from vitrail.model.units import Unit
 
 
@@ -20,7 +21,7 @@ class Mlp(nn.Module):
 
     def forward(self, tokens: Tokens) -> Tokens:
         """Transform each token by itself."""
-        hidden = self.dropout(gelu(self.hidden(tokens), self.gelu))
+        hidden = self.dropout(kernels.activate(self.hidden(tokens), self.gelu))
         return self.dropout(self.out(hidden))
 
 
