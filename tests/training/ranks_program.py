@@ -43,7 +43,9 @@ def main(folder: Path) -> None:
             loop.run()
             keep(loop, folder / f"{name}.safetensors", ranks)
             held_out = run.evaluators()[0]
-            scores = held_out.figures(held_out.evaluate(loop.state.learner.model.eval()))
+            loop.outcomes.clear()
+            with loop.saved_weights():
+                scores = held_out.figures(loop.outcome(held_out))
             if ranks.first:
                 (folder / f"{name}.json").write_text(json.dumps(scores))
         stopped = made_run(folder / "two-then-one", config_of(), ranks=ranks)

@@ -36,7 +36,7 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with pytest.raises(StoppedError):
             made_loop(made_run(folder / name, config_of()), stop=StopAfter(5)).run()
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    program = [str(ROOT / "tests" / "train" / "ranks_program.py"), str(folder)]
+    program = [str(ROOT / "tests" / "training" / "ranks_program.py"), str(folder)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     done = subprocess.run(command + program, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -90,7 +90,8 @@ def test_every_held_out_image_is_counted_once_by_two_ranks(two_ranks: Path, kind
     run = made_run(two_ranks / kind, config_of())
     loop = made_loop(run, resume=True)
     (held_out,) = run.evaluators()
-    answers = held_out.evaluate(loop.state.learner.model.eval())
+    with loop.saved_weights():
+        answers = loop.outcome(held_out)
     assert answers.answered.sum() == HELD
     assert answers.accuracy == json.loads((two_ranks / f"{kind}.json").read_text())["accuracy"]
 

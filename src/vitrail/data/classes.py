@@ -64,7 +64,7 @@ def describe(targets: Codes, labels: Sequence[str], part: str) -> list[str]:
     """Say what a person should know about the classes of a split."""
     unlabelled = int((targets == UNLABELLED).sum())
     if unlabelled == len(targets):
-        return [f"{part} has no labels: it can be predicted, not trained on."]
+        return [f"{part} has no labels."]
     notes = [f"{unlabelled} of {len(targets)} images of {part} have no label."] if unlabelled else []
     counts = np.bincount(targets[targets >= 0], minlength=len(labels))
     lacking = [labels[int(at)] for at in np.flatnonzero(counts == 0)]

@@ -256,18 +256,21 @@ def flatten(settings: Any, path: str = "") -> dict[str, Any]:
 
 
 def with_settings(settings: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested settings with some of them changed, by path; `from_dict` says what is wrong with the result."""
-    changed = dict(settings)
+    """Return nested settings with some of them changed, by path; `from_dict` says what is wrong with the result.
+
+    Another `kind` begins with its own defaults: the settings of the kind before it are not its own.
+    """
+    changed = dict(settings) if changes.get("kind", settings.get("kind")) == settings.get("kind") else {}
+    inside: dict[str, dict[str, Any]] = {}
     for path, value in changes.items():
         name, _, rest = path.partition(".")
-        inner = changed.get(name)
         if not rest:
             changed[name] = value
-        elif isinstance(inner, dict) or inner is None:
-            changed[name] = with_settings(inner or {}, {rest: value})
+        elif isinstance(changed.get(name, None), dict | None):
+            inside.setdefault(name, {})[rest] = value
         else:
             raise ConfigError(f"{path} is not a setting: {name} has no settings of its own.")
-    return changed
+    return changed | {name: with_settings(changed.get(name) or {}, inner) for name, inner in inside.items()}
 
 
 def read_config(settings: dict[str, Any], where: str) -> RunConfig:

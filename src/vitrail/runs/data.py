@@ -46,8 +46,11 @@ class RunData:
         )
 
 
-def open_run_data(config: DataConfig, *, seed: int) -> RunData:
-    """Open the splits and refuse, before the first step, what cannot be trained on."""
+def open_run_data(config: DataConfig, *, seed: int, needs_labels: bool = True) -> RunData:
+    """Open the splits and refuse, before the first step, what cannot be trained on.
+
+    Without need of labels, any images will do, and those that are held out may have none either.
+    """
     seed = seed if config.split_seed is None else config.split_seed
     splits = open_splits(
         config.where,
@@ -59,22 +62,30 @@ def open_run_data(config: DataConfig, *, seed: int) -> RunData:
     train = splits.get("train")
     if train is None:
         raise InputError(f"{config.where} has the splits {', '.join(splits)}, but none to train on; name one train.")
-    if not train.labels or bool((train.targets < 0).any()):
-        raise InputError(
-            f"{config.where} has images without a class, which cannot be learned from; put each class into a folder of "
-            "its own, or give a CSV with path and label."
-        )
-    if len(train.labels) < 2:
-        raise InputError(f"{config.where} has one class only, {train.labels[0]!r}; a classifier needs at least two.")
-    empty = [label for label, count in zip(train.labels, train.counts, strict=True) if not count]
-    if empty:
-        raise InputError(f"the training split of {config.where} has no image of {', '.join(empty)}; add some.")
+    if needs_labels:
+        _check_classes(train, config.where)
     if config.fraction < 1:
         train = fraction_of(train, config.fraction, seed)
     notes = dict.fromkeys(note for split in splits.values() for note in split.notes)
-    scored = {name: _labelled(splits[name], notes) for name in ("val", "test") if name in splits}
-    train, held = _by_role(config, train, scored.get("val"), scored.get("test"), seed)
+    measured = {name: splits[name] for name in ("val", "test") if name in splits}
+    if needs_labels:
+        measured = {name: known for name, split in measured.items() if (known := _labelled(split, notes)) is not None}
+    train, held = _by_role(config, train, measured.get("val"), measured.get("test"), seed)
     return RunData(train=train, held=held, notes=tuple(notes))
+
+
+def _check_classes(train: Dataset, where: str) -> None:
+    """Refuse images from which no classifier can be learned."""
+    if not train.labels or bool((train.targets < 0).any()):
+        raise InputError(
+            f"{where} has images without a class, which cannot be learned from; put each class into a folder of its "
+            "own, or give a CSV with path and label."
+        )
+    if len(train.labels) < 2:
+        raise InputError(f"{where} has one class only, {train.labels[0]!r}; a classifier needs at least two.")
+    empty = [label for label, count in zip(train.labels, train.counts, strict=True) if not count]
+    if empty:
+        raise InputError(f"the training split of {where} has no image of {', '.join(empty)}; add some.")
 
 
 def _labelled(split: Dataset, notes: dict[str, None]) -> Dataset | None:

@@ -68,12 +68,9 @@ def _measured(run: Run, loop: Loop) -> tuple[Weights, dict[str, Tensor], Measure
     if run.config.patience is not None and run.folder.best.is_file():
         best = load(run.folder.best, device=run.ranks.device)
         return "best", best.state_dict(), [(each, each.evaluate(best)) for each in run.evaluators()]
-    with loop.saved_weights() as model:
-        new = {each.name for each in run.evaluators() if each.name in loop.outcomes and loop.is_new(each)}
-        measured = [
-            (each, loop.outcomes[each.name] if each.name in new else each.evaluate(model)) for each in run.evaluators()
-        ]
-        weights = {name: whole(tensor).clone() for name, tensor in model.state_dict().items()}
+    with loop.saved_weights():
+        measured = [(each, loop.outcome(each)) for each in run.evaluators()]
+        weights = {name: whole(tensor).clone() for name, tensor in loop.state.learner.model.state_dict().items()}
     return "last" if loop.state.average is None else "averaged", weights, measured
 
 

@@ -12,6 +12,7 @@ from vitrail.runs.choose import choose
 from vitrail.runs.config import DataConfig, Execution, RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, usual_side
 from vitrail.runs.draft import Draft, Facts, Recipe
+from vitrail.training.learner import ObjectiveConfig
 
 EVALUATIONS = 10
 """Evaluations in one run, unless the held-out images are many."""
@@ -36,6 +37,12 @@ class Request:
     epochs: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Any setting by its path, such as schedule.peak."""
+
+
+def needs_labels(changes: Mapping[str, Any]) -> bool:
+    """Tell whether a run with such changes to its recipe needs the classes of its images; recipes do."""
+    kind = ObjectiveConfig.members.get(changes.get("objective.kind", "classification"))
+    return kind is None or bool(kind.needs_labels)
 
 
 def complete(request: Request, data_config: DataConfig, data: RunData) -> RunConfig:

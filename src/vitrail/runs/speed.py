@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from vitrail.base.errors import ConfigError
-from vitrail.model.contract import Model
 from vitrail.model.cost import cost
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
@@ -65,11 +64,11 @@ def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:
         loop = trial.loop(watch=_unseen, stop=StopSignal())
         for begin, end, _ in run.config.phases:
             step += (end - begin) / run.config.steps * _time_from(trial, loop, begin, for_seconds)
-        look = _time_look(trial, loop.state.learner.model, images=run.ranks.agree(int(run.config.batch / step) + 1))
+        look = _time_look(trial, loop, images=run.ranks.agree(int(run.config.batch / step) + 1))
     return Pace(step=step, look=look)
 
 
-def _time_look(run: Run, model: Model, images: int) -> float:
+def _time_look(run: Run, loop: Loop, images: int) -> float:
     """Return the time for all held-out images, from that for some; starting workers does not grow with the images."""
     held_out = run.held_out()
     if held_out is None:
@@ -77,8 +76,8 @@ def _time_look(run: Run, model: Model, images: int) -> float:
     count = len(held_out.dataset)
     some = held_out.dataset.take(np.arange(min(images, count)))
     before = time.perf_counter()
-    replace(held_out, dataset=some, workers=0).evaluate(model.eval())
-    model.train()
+    with loop.saved_weights():
+        loop.outcome(replace(held_out, dataset=some, workers=0))
     return (time.perf_counter() - before) / len(some) * count
 
 

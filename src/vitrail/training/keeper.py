@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 from torch import Tensor
 
 from vitrail.base.container import open_container, write_container
-from vitrail.base.errors import CheckpointError
+from vitrail.base.errors import CheckpointError, WriteError
 from vitrail.base.files import atomic_write
 from vitrail.base.ranks import Ranks
 from vitrail.base.tensors import from_tensors
+from vitrail.data.batch import Batch
 from vitrail.training.state import Progress, TrainState
 
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
@@ -93,3 +95,15 @@ class Keeper:
         """Delete what a kill in the middle of writing has left behind."""
         for part in self.folder.glob(".step-*.part"):
             part.unlink(missing_ok=True)
+
+    @property
+    def bad_folder(self) -> Path:
+        """Where batches lie whose loss was not finite."""
+        return self.folder.parent / "bad"
+
+    def keep_batch(self, batch: Batch, step: int) -> None:
+        """Write a batch whose loss was not finite."""
+        self.bad_folder.mkdir(exist_ok=True)
+        path = self.bad_folder / f"step-{step:09}.safetensors"
+        with suppress(WriteError), atomic_write(path) as file:  # a full disk must not hide the loss
+            write_container(file, from_tensors(batch.tensors(), "the batch"), {}, digest=False)

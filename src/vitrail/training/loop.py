@@ -2,24 +2,21 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from vitrail.base.container import write_container
-from vitrail.base.errors import VitrailError, WriteError
-from vitrail.base.files import atomic_write
+from vitrail.base.errors import VitrailError
 from vitrail.base.journal import Journal
 from vitrail.base.ranks import Ranks
-from vitrail.base.tensors import from_tensors
 from vitrail.data.loader import Batch
-from vitrail.model.contract import Model
+from vitrail.training.clock import Clock
 from vitrail.training.evaluator import Evaluator
 from vitrail.training.keeper import Keeper
 from vitrail.training.pacing import Pacer
+from vitrail.training.parallel import gathered
 from vitrail.training.schedules import Schedule
 from vitrail.training.signals import StopSignal
 from vitrail.training.state import TrainState
@@ -83,7 +80,7 @@ class Loop:
 
     def run(self) -> None:
         """Train from where the state is to the end."""
-        progress, clock = self.state.progress, _Clock()
+        progress, clock = self.state.progress, Clock()
         if progress.step and self._evaluators_due():
             self._look_after()
         batches = self.batches(progress.step)
@@ -176,27 +173,34 @@ class Loop:
         if not due:
             return
         try:
-            with self.saved_weights() as model:
+            with self.saved_weights():
                 for evaluator in due:
-                    self._measure(evaluator, model)
+                    self._measure(evaluator)
         except StoppedError:
             return  # it comes first when the run is resumed
 
     @contextmanager
-    def saved_weights(self) -> Iterator[Model]:
-        """Give the model, in evaluation mode, the weights that the run would save: the averaged, if it averages."""
+    def saved_weights(self) -> Iterator[None]:
+        """Give the learner, in evaluation mode, the weights that the run would save: the averaged, if it averages."""
         state = self.state
         with nullcontext() if state.average is None else state.average.applied():
             state.learner.eval()
             try:
-                yield state.learner.model
+                yield
             finally:
                 state.learner.train()
 
-    def _measure(self, evaluator: Evaluator[Any], model: Model) -> None:
+    def outcome(self, evaluator: Evaluator[Any]) -> Any:
+        """Let an evaluator measure the model, unless it has done so at the present step; within `saved_weights`."""
+        if self.is_new(evaluator) and evaluator.name in self.outcomes:
+            return self.outcomes[evaluator.name]
+        with gathered(self.state.learner) as model:
+            return evaluator.evaluate(model)
+
+    def _measure(self, evaluator: Evaluator[Any]) -> None:
         """Measure, remember the best, and decide about stopping early."""
         progress, learner = self.state.progress, self.state.learner
-        outcome = evaluator.evaluate(model)
+        outcome = self.outcome(evaluator)
         figures = evaluator.journaled(outcome)
         progress.evaluated[evaluator.name] = progress.step
         self.outcomes[evaluator.name] = outcome
@@ -230,11 +234,11 @@ class Loop:
         step = self.state.progress.step
         bad = [*self.state.progress.bad_steps, step]
         if self.ranks.first:
-            self._keep_batch(batch, step)
+            self.keeper.keep_batch(batch, step)
         if set(range(step - MOST_BAD_IN_A_ROW + 1, step + 1)) <= set(bad):
             raise DivergedError(
                 f"the loss was not finite {MOST_BAD_IN_A_ROW} times in a row, up to step {step}; the batches are in "
-                f"{self.bad_folder}. Lower the learning rate, lengthen the warm-up, or clip gradients.",
+                f"{self.keeper.bad_folder}. Lower the learning rate, lengthen the warm-up, or clip gradients.",
                 step=step,
             )
         self.watch(step, {"bad_step": float(step)})
@@ -245,35 +249,3 @@ class Loop:
                 self.journal.rewind(self.state.progress.step)
         self.state.progress.bad_steps = bad
         return broken
-
-    @property
-    def bad_folder(self) -> Path:
-        """Where batches lie whose loss was not finite."""
-        return self.keeper.folder.parent / "bad"
-
-    def _keep_batch(self, batch: Batch, step: int) -> None:
-        self.bad_folder.mkdir(exist_ok=True)
-        path = self.bad_folder / f"step-{step:09}.safetensors"
-        with suppress(WriteError), atomic_write(path) as file:  # a full disk must not hide the loss
-            write_container(file, from_tensors(batch.tensors(), "the batch"), {}, digest=False)
-
-
-class _Clock:
-    """Time and images since the last line, without what is not training."""
-
-    def __init__(self) -> None:
-        self.images, self.started = 0, time.perf_counter()
-
-    def read(self) -> dict[str, float]:
-        """Return seconds and speed, and start again."""
-        seconds = time.perf_counter() - self.started
-        found = {"seconds": seconds, "images_per_second": self.images / seconds}
-        self.images, self.started = 0, time.perf_counter()
-        return found
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Do not count what happens here."""
-        before = time.perf_counter()
-        yield
-        self.started += time.perf_counter() - before

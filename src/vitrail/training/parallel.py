@@ -1,14 +1,16 @@
 """One learner on several ranks: a copy for each (DDP), or a shard for each (FSDP2)."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from vitrail.base.ranks import Ranks
 from vitrail.data.loader import Batch
+from vitrail.model.contract import Model
 from vitrail.training.learner import Learner
 
 
@@ -21,10 +23,24 @@ def shard(learner: Learner, ranks: Ranks) -> None:
     for block in learner.blocks():
         fully_shard(block, mesh=mesh)
     # Otherwise the outermost weights stay gathered after an evaluation, and hide that others were put in their place.
-    for module in (learner.model, learner):
-        fully_shard(module, mesh=mesh, reshard_after_forward=True)
+    fully_shard(learner, mesh=mesh, reshard_after_forward=True)
     # The first module that is called becomes the root, and an evaluation of the model may come before any training.
     learner._get_fsdp_state()._lazy_init()  # type: ignore[operator]
+
+
+@contextmanager
+def gathered(learner: Learner) -> Iterator[Model]:
+    """Give the model by itself, outside of the learner's forward pass, which is what gathers outer weights otherwise.
+
+    Blocks gather their own weights in every pass, which therefore needs every rank.
+    """
+    if isinstance(learner, FSDPModule):
+        learner.unshard()
+    try:
+        yield learner.model
+    finally:
+        if isinstance(learner, FSDPModule):
+            learner.reshard()
 
 
 def parallelise(learner: Learner, ranks: Ranks, *, sharded: bool, compiled: bool) -> nn.Module:

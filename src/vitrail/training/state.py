@@ -90,8 +90,8 @@ class TrainState:
         return tensor.to(parameter.device if self.optimizer.defaults.get("fused") else "cpu", copy=True)
 
     def finite(self) -> bool:
-        """Tell whether every weight is a number."""
-        return all(bool(whole(weight).isfinite().all()) for weight in self.learner.parameters())
+        """Tell whether every weight and every buffer is a number."""
+        return all(bool(whole(tensor).isfinite().all()) for tensor in self.learner.state_dict().values())
 
 
 def _check_fits(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:

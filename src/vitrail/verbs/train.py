@@ -14,7 +14,7 @@ from vitrail.runs.conduct import conduct
 from vitrail.runs.config import DataConfig, Execution, RunConfig, differences, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.folder import RunFolder
-from vitrail.runs.request import Request, complete, evaluate_every
+from vitrail.runs.request import Request, complete, evaluate_every, needs_labels
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.train import Run
 from vitrail.training.signals import StopSignal
@@ -86,7 +86,8 @@ def stored_execution(request: TrainRequest) -> Execution | None:
 def _new(request: TrainRequest, ranks: Ranks) -> tuple[RunConfig, RunData]:
     data_config = request.data_config(request.data or "sample")
     recipe = find_recipe(request.recipe, request.size)
-    data = open_run_data(data_config, seed=request.changes.get("seed", 0))
+    changes = request.changes
+    data = open_run_data(data_config, seed=changes.get("seed", 0), needs_labels=needs_labels(changes))
     asked = Request(
         recipe=recipe,
         model=request.model,
@@ -147,7 +148,7 @@ def _stored(request: TrainRequest) -> tuple[RunConfig, RunData]:
             f"{request.resume} is a run with other settings: {'; '.join(apart)}. Leave these out to resume it, or "
             "start a new run with another `out`."
         )
-    data = open_run_data(config.data, seed=config.seed)
+    data = open_run_data(config.data, seed=config.seed, needs_labels=config.objective.needs_labels)
     check_same(data, config, every_image=request.resume is not None)
     return replace(config, facts=data.facts), data
 
