@@ -14,6 +14,8 @@ import pytest
 from PIL import ImageOps
 
 from tests.data.pictures import encoded, photo
+from tests.report.pages import headings, read, words
+from tests.report.pages import part as section
 from vitrail.cli import data
 from vitrail.cli import progress as told
 from vitrail.cli.main import main

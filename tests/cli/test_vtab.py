@@ -8,35 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import vitrail
+from tests.studies.making import made_task
 from tests.tiny import perturbed, vit_config
-from tests.training.making import made_dataset
 from vitrail.cli.main import main
 from vitrail.cli.vtab import Arguments
 from vitrail.recipes.results import TABLE_9
 from vitrail.runs import series
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder
+from vitrail.runs.result import Result, RunCost
 from vitrail.studies.vtab_tasks import TASKS
 from vitrail.training.loop import DivergedError
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 SMALL = ("--image-size", "8", "--steps", "12", "--batch", "6", "--threads", "1", "--device", "cpu")
 FOLDERS = ("dtd", "cifar100", "eurosat", "kitti")
-
-
-def made_task(folder: Path, seed: int) -> None:
-    """Twelve training images and nine test images in three classes, as lists."""
-    for name, count in (("train800val200", 12), ("test", 9)):
-        dataset = made_dataset(count, seed=seed + len(name))
-        lines = []
-        for index, image in enumerate(dataset.pictures.images):
-            path = folder / "images" / name / f"{index:06}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(image).save(path)
-            lines.append(f"images/{name}/{index:06}.png {dataset.targets[index]}\n")
-        (folder / f"{name}.txt").write_text("".join(lines))
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +215,9 @@ def test_a_task_that_diverges_is_a_row_and_in_no_mean(
         if run.folder.path.name == "dtd":
             run.folder.path.mkdir(parents=True)
             raise DivergedError("the loss was not finite", step=7)
-        return {"steps": 12, "split": "test", "images": 9, "accuracy": 0.75, "loss": 0.5}
+        cost = RunCost(parameters=1, gmacs_per_image=0.0, seconds=0.0)
+        figures = {"accuracy": 0.75, "loss": 0.5}
+        return Result(weights="last", steps=12, epochs=1.0, split="test", images=9, figures=figures, cost=cost)
 
     monkeypatch.setattr(series, "conduct", conduct)
     words = [str(model), str(root), "--out", str(tmp_path), "--tasks", "dtd", "kitti"]

@@ -48,11 +48,11 @@ def test_every_image_is_counted_once_for_any_batch(batch: int) -> None:
     assert made.metrics is not None
     assert made.metrics.images == 40
     np.testing.assert_array_equal(made.answers.predicted, noisy(40, 7)[0].argmax(1))
-    assert made.report() == wanted.report()
+    assert made.to_dict() == wanted.to_dict()
 
 
 def test_workers_change_nothing() -> None:
-    assert _evaluated(_data(), replace(QUICK, workers=2)).report() == _evaluated(_data()).report()
+    assert _evaluated(_data(), replace(QUICK, workers=2)).to_dict() == _evaluated(_data()).to_dict()
 
 
 def test_broken_images_end_the_work_unless_they_may_be_skipped() -> None:
@@ -79,10 +79,10 @@ def test_a_subset_of_classes_is_scored_over_those() -> None:
     made = _evaluated(some)
     assert made.choice.labels == (LABELS[1], LABELS[4], LABELS[5])
     right = np.array([1, 4, 5])[logits[kept][:, [1, 4, 5]].argmax(1)] == targets[kept]
-    assert made.report()["accuracy"]["value"] == pytest.approx(right.mean())
-    assert (made.report()["scored_classes"], made.report()["model_classes"]) == (3, 7)
+    assert made.to_dict()["accuracy"]["value"] == pytest.approx(right.mean())
+    assert (made.to_dict()["scored_classes"], made.to_dict()["model_classes"]) == (3, 7)
     everything = _evaluated(some, all_classes=True)
-    assert everything.report()["accuracy"]["value"] == pytest.approx((logits.argmax(1) == targets)[kept].mean())
+    assert everything.to_dict()["accuracy"]["value"] == pytest.approx((logits.argmax(1) == targets)[kept].mean())
 
 
 def test_images_without_a_class_are_left_out_and_nothing_but_such_is_refused() -> None:

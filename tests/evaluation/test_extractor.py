@@ -93,5 +93,5 @@ def test_stored_features_that_are_not_finite_are_refused(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize(("name", "value"), [("batch", 0), ("workers", -1)])
 def test_what_cannot_be_done_is_refused(name: str, value: int) -> None:
-    with pytest.raises(ConfigError, match=f"{name} is {value}"):
+    with pytest.raises(ConfigError, match=f"`{name}` is {value}"):
         extractor(model_of(), **{name: value})

@@ -190,17 +190,19 @@ def test_micro_batches_split_both_views(tmp_path: Path) -> None:
 def test_a_classifier_refuses_the_images_that_this_learner_takes(tmp_path: Path) -> None:
     from PIL import Image
 
+    photos = tmp_path / "photos"
+    photos.mkdir()
     for number in range(30):
         picture = made_dataset(30).pictures.read(number)
-        Image.fromarray(picture).save(tmp_path / f"{number}.png")
+        Image.fromarray(picture).save(photos / f"{number}.png")
     small = {"steps": 3, "batch": 6, "quiet": True, "model": "Ti/16", "image_size": 32}
     with pytest.raises(vitrail.InputError, match="images without a class"):
-        vitrail.train(tmp_path, out=tmp_path / "classifier", **small)
+        vitrail.train(photos, out=tmp_path / "classifier", **small)
     settings = {"objective.kind": "following", "objective.side": 16, "model.depth": 1}
-    run = vitrail.train(tmp_path, out=tmp_path / "run", **small, settings=settings)
-    assert (run.figures["steps"], run.model.config.num_classes, run.accuracy) == (3, 0, None)
+    run = vitrail.train(photos, out=tmp_path / "run", **small, settings=settings)
+    assert (run.result.steps, run.model.config.num_classes, run.accuracy) == (3, 0, None)
     again = vitrail.train(resume=tmp_path / "run", quiet=True)
-    assert again.figures == run.figures
+    assert again.result == run.result
     assert "No label" not in run.report.read_text()
 
 

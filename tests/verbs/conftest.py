@@ -1,4 +1,4 @@
-"""Files that the verbs look at: a model, one that differs in a bias, and a folder of photos."""
+"""Files that the verbs look at: a model, one that differs in a bias, a folder of photos, two tasks of VTAB-1k."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import torch
 
 import vitrail
 from tests.data.pictures import encoded, photo
+from tests.studies.making import made_task
 from tests.tiny import perturbed, vit_config
 
 
@@ -24,4 +25,6 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         file = tmp_path / "photos" / ("ant", "bee")[number % 2] / f"{number}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(encoded(photo(number, 30, 20)))
+    for seed, task in enumerate(("dtd", "svhn")):
+        made_task(tmp_path / "vtab-1k" / task, seed)
     return tmp_path

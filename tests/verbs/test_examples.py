@@ -3,6 +3,7 @@
 import doctest
 import inspect
 
+import numpy
 import pytest
 
 import vitrail
@@ -20,7 +21,7 @@ def test_there_are_verbs() -> None:
 @pytest.mark.parametrize("name", VERBS)
 def test_the_example_of_a_verb_runs(name) -> None:
     docstring = inspect.getdoc(getattr(vitrail, name)) or ""
-    example = doctest.DocTestParser().get_doctest(docstring, {"vitrail": vitrail}, name, None, 0)
+    example = doctest.DocTestParser().get_doctest(docstring, {"vitrail": vitrail, "numpy": numpy}, name, None, 0)
     assert example.examples, f"vitrail.{name} has no example"
     report: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)

@@ -40,21 +40,21 @@ def test_what_is_wrong_is_found(photos) -> None:
         assert "<i>broken.png" in shown
         assert "11 images, 2 classes" in shown
     assert "i" not in read(survey._repr_html_()).tags
-    with pytest.raises(InputError, match=r"1 of 11 images are broken or missing.*skip_broken='10%'"):
+    with pytest.raises(InputError, match=r"1 of 11 images are broken or missing.*`skip_broken` to 10%"):
         survey.check_broken(Budget.parse("0"))
     survey.check_broken(Budget.parse("1"))
 
 
 def test_clean_and_sheet_are_written_with_the_survey_or_after_it(photos, workplace) -> None:
-    survey = vitrail.survey(photos, clean="photos/a.csv", sheet=workplace / "a.png", image_size=16)
+    survey = vitrail.survey(photos, clean="photos/a.csv", sheet=workplace / "a.html", image_size=16)
     assert (survey.clean_list.images, len(survey.clean_list.left_out)) == (9, 2)
-    assert survey.sheet_file == workplace / "a.png"
+    assert survey.sheet_file == workplace / "a.html"
     assert "a.csv lists 9 images; 2 were left out." in repr(survey)
     assert survey.clean("photos/b.csv").images == 9
     assert (photos / "b.csv").read_text() == (photos / "a.csv").read_text()
     with (photos / "b.csv").open() as file:
         assert sum(row["label"] == "bee" for row in csv.DictReader(file)) == 4
-    assert survey.sheet("b.png", image_size=16).read_bytes() == (workplace / "a.png").read_bytes()
+    assert survey.sheet("b.html", image_size=16).read_bytes() == (workplace / "a.html").read_bytes()
     assert vitrail.survey("photos/b.csv").broken == ()
     elsewhere = survey.clean(workplace / "c.csv")
     assert elsewhere.root is None
@@ -74,7 +74,7 @@ def test_a_data_set_that_is_open_is_surveyed(photos) -> None:
         ({"near": "7"}, "near is '7'"),
         ({"augment": "mild"}, "augment is 'mild', but must be one of paper, strong, none"),
         ({"image_size": 9999}, "image_size is 9999x9999, but at most 4096"),
-        ({"sheet": "x.jpg"}, "ends in .png"),
+        ({"sheet": "x.jpg"}, "ends in .html"),
         ({"clean": "x.txt"}, "ends in .csv"),
         ({"val_fraction": 2.0}, "val_fraction is 2.0"),
     ],

@@ -46,7 +46,7 @@ class EvaluationConfig:
         """Refuse what cannot be done, before anything is read."""
         for name, least in (("batch", 1), ("workers", 0), ("resamples", FEWEST)):
             if getattr(self, name) < least:
-                raise ConfigError(f"{name} is {getattr(self, name)}, but must be at least {least}.")
+                raise ConfigError(f"`{name}` is {getattr(self, name)}, but must be at least {least}.")
         Budget.parse(self.skip_broken)
 
 

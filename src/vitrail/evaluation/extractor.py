@@ -44,7 +44,7 @@ class Extractor:
         """Refuse what cannot be done."""
         for name, least in (("batch", 1), ("workers", 0)):
             if getattr(self, name) < least:
-                raise ConfigError(f"{name} is {getattr(self, name)}, but must be at least {least}.")
+                raise ConfigError(f"`{name}` is {getattr(self, name)}, but must be at least {least}.")
 
     def __call__(self, dataset: Dataset, *, skip_broken: Budget | None = None) -> Features:
         """Return the features of every image; one that cannot be read raises its error, or is spent."""

@@ -125,7 +125,7 @@ def _shots(shots: Sequence[int | Literal["all"]]) -> list[Shots]:
         raise ConfigError('shots is empty, but takes numbers of images such as 1, 5, 10, 25, or "all".')
     for number in shots:
         if number != "all" and (not isinstance(number, int) or number < 1):
-            raise ConfigError(f'shots is given {number!r}, but takes numbers of images from 1 on, or "all".')
+            raise ConfigError(f'`shots` is given {number!r}, but takes numbers of images from 1 on, or "all".')
     return list(dict.fromkeys(None if number == "all" else number for number in shots))
 
 
@@ -133,13 +133,13 @@ def _methods(
     methods: Sequence[MethodName], *, l2: Sequence[float], neighbours: int, probe_c: float
 ) -> dict[str, Method]:
     if not l2 or not all(0 < strength < float("inf") for strength in l2):
-        raise ConfigError(f"l2 is given {', '.join(map(str, l2)) or 'nothing'}, but must be above 0.")
+        raise ConfigError(f"`l2` is given {', '.join(map(str, l2)) or 'nothing'}, but must be above 0.")
     if not 0 < probe_c < float("inf"):
-        raise ConfigError(f"probe_c is given {probe_c}, but must be above 0.")
+        raise ConfigError(f"`probe_c` is given {probe_c}, but must be above 0.")
     if neighbours < 1:
-        raise ConfigError(f"neighbours is given {neighbours}, but must be at least 1.")
+        raise ConfigError(f"`neighbours` is given {neighbours}, but must be at least 1.")
     if not methods or set(methods) - set(METHODS):
-        raise ConfigError(f"methods is given {', '.join(methods) or 'nothing'}, but takes {', '.join(METHODS)}.")
+        raise ConfigError(f"`methods` is given {', '.join(methods) or 'nothing'}, but takes {', '.join(METHODS)}.")
     known: dict[str, Method] = {
         "ridge": partial(ridge, l2=tuple(dict.fromkeys(l2))),
         "neighbours": partial(nearest, most=neighbours),
