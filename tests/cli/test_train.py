@@ -329,7 +329,7 @@ def test_a_signal_saves_and_the_same_command_goes_on(number: int, code: int, dat
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == code, said
-    assert "the same command goes on from there" in said
+    assert "the same command resumes from there" in said
     assert not (stopped / "model.safetensors").exists()
     subprocess.run([*words, "--out", str(stopped)], check=True, capture_output=True)
     assert (stopped / "metrics.jsonl").read_bytes() == (straight / "metrics.jsonl").read_bytes()

@@ -1,10 +1,12 @@
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.data.making import picture, tree
+from tests.data.pictures import encoded, photo
 from vitrail import InputError
 from vitrail.base.errors import ImageError
 from vitrail.data import open as open_data
@@ -225,3 +227,13 @@ def test_rows_and_targets_are_flat_arrays(tmp_path) -> None:
     data = open_data(tree(tmp_path, ["a/1.jpg", "b/2.jpg"]))
     assert isinstance(data.targets, np.ndarray)
     assert data.targets.dtype == np.int32
+
+
+def test_the_same_words_mean_another_folder_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in ("one", "other"):
+        for label in ("ant", "bee"):
+            (tmp_path / place / "photos" / label).mkdir(parents=True)
+            (tmp_path / place / "photos" / label / "1.png").write_bytes(encoded(photo(1, 8, 8)))
+        monkeypatch.chdir(tmp_path / place)
+        assert open_data("photos").read(0) == Path("photos/ant/1.png").read_bytes()
+        (tmp_path / "one" / "photos" / "ant" / "1.png").unlink(missing_ok=True)
