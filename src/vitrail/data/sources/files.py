@@ -45,7 +45,8 @@ class Files:
 def read_inside(path: bytes, allowed: tuple[bytes, ...]) -> bytes:
     """Read a plain file whose real place is below one of the allowed folders."""
     folder, name = os.path.split(path)
-    folder = os.path.join(os.getcwdb(), folder)  # noqa: PTH118 - what is remembered must not follow a change of folder
+    # What is remembered must not follow a change of folder.
+    folder = os.path.join(os.getcwdb(), folder)  # noqa: PTH109, PTH118
     try:
         handle = _open(os.path.join(real_folder(folder), name), allowed)  # noqa: PTH118
     except OSError as error:
