@@ -101,7 +101,7 @@ def test_a_stop_is_told_and_the_same_command_goes_on(
     with monkeypatch.context() as patched:
         patched.setattr(Listing, "read", stop)
         assert main(words) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "the same command resumes" in capsys.readouterr().err
     assert main(words) == 0
     assert "2 of 5 answers were there from before" in capsys.readouterr().out
 

@@ -44,7 +44,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 def _refuse_another_kind(path: Path) -> None:
     if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "no ordinary file"
+        kind = "a folder" if path.is_dir() else "not an ordinary file"
         raise InputError(f"{path} is {kind}, but a file is to be written there; give another name.")
 
 

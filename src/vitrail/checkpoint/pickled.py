@@ -24,7 +24,7 @@ def open_pickled(path: Path) -> TensorSource:
     except pickle.UnpicklingError as error:
         reason = str(error).split("WeightsUnpickler error:")[-1].strip().splitlines()[0]
         raise CheckpointError(
-            f"{path} is refused: it holds more than tensors and plain containers, or is no torch file ({reason}). "
+            f"{path} is refused: it holds more than tensors and plain containers, or is not a torch file ({reason}). "
             "Nothing in it was run. Ask for a .safetensors file instead."
         ) from None
     except Exception as error:  # a damaged file makes torch's reader fail in any way; none of them is a bug of ours

@@ -2,7 +2,7 @@
 
 The model may be any file that `vitrail show` reads: it gets a new head of zeros, and its positions are interpolated if
 the image size changes. What is not said follows from the data by a written rule (docs/finetuning.md). The same command
-again goes on where it was stopped, also in the middle of the sweep.
+again resumes where it was stopped, also in the middle of the sweep.
 
 Example: vitrail finetune photos/ --from vit-s16.safetensors --image-size 384
 """
@@ -41,13 +41,13 @@ class Arguments(RunFlags):
     quick: Switch = False
     """Take the middle rate, and try none."""
     runs: Annotated[int | None, flag("INT", "1")] = None
-    """Final runs, with seeds that follow --seed; mean and deviation are told."""
+    """Final runs, with seeds that follow --seed; mean and deviation are printed."""
     dev_fraction: Annotated[float | None, flag("FLOAT", RULE)] = None
     """Share of the training images on which rates are tried, where the data has no val beside its test split."""
     frozen: Switch = False
     """Train the head alone; everything else stays as it is."""
     resume: Annotated[str | None, flag("RUN", "none")] = None
-    """Go on with the fine-tuning in this folder, with its own settings."""
+    """Resume the fine-tuning in this folder, with its own settings."""
     out: Annotated[str | None, flag("RUN", "runs/DATA-from-MODEL")] = None
     """The folder of the run."""
     json: Switch = False

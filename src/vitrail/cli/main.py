@@ -22,10 +22,10 @@ VERBS = {
     "finetune": "adapt a model to your images: try learning rates on a dev split, then train on all of them",
     "models": "list every model with its parameters, tokens and multiply-accumulates",
     "plan": "work out the memory, FLOPs and time of a training run before it starts",
-    "predict": "say what is on images: a photo, or a folder of any size into one file; go on where it was stopped",
+    "predict": "classify images: one photo, or a whole folder into one file; resumable",
     "recipes": "list the recipes: the paper's runs, their cost and results",
-    "show": "tell what a file holds: config, parameters, labels, preprocessing, provenance, digest",
-    "train": "train a model on a folder of images, or any other data; go on where it was stopped",
+    "show": "show what a file holds: config, parameters, labels, preprocessing, provenance, digest",
+    "train": "train a model on a folder of images, or any other data; resumable",
     "verify": "check that a file is whole, fits its own description, and has no NaN",
     "vtab": "fine-tune a model on the 19 tasks of VTAB-1k by the paper's rule, beside the paper's results",
 }
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("stopped by Ctrl-C.", 130, debug)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has seen enough
         return 0
     except Exception as error:  # the last line of defence: a person never sees a traceback unasked
         return _fail(f"{type(error).__name__}: {error} (run with --debug for the traceback).", 1, debug)

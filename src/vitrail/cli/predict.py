@@ -2,7 +2,7 @@
 
 Images are files, folders (with everything below them), quoted patterns, @LIST for a text with a path on each line, or -
 for such a text from stdin; each file counts once. With --out the answers become a file, in order; stopped at any time,
-the same command goes on, and under torchrun ranks share the images. An image that cannot be read is told, has a row
+the same command resumes, and under torchrun ranks share the images. An image that cannot be read is told, has a row
 with its error in the output, and stops nothing: the exit code is 1 only if none could be read.
 
 Example: vitrail predict model.safetensors photo.jpg
@@ -127,7 +127,7 @@ def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: Path) ->
         )
     except KeyboardInterrupt:
         if is_first():
-            say("stopped by Ctrl-C; what was answered is kept, and the same command goes on.")
+            say("stopped by Ctrl-C; what was answered is kept, and the same command resumes.")
         return 130
     if outcome is None:
         return 0

@@ -25,7 +25,7 @@ PIPE_WIDTH = 80
 
 
 class _Console(Console):
-    """A console that leaves a closed pipe to `main`: whoever read our output has seen enough."""
+    """A console that leaves a closed pipe to `main`: the reader of our output has seen enough."""
 
     def on_broken_pipe(self) -> None:
         """Raise it again; rich would end the program with code 1."""

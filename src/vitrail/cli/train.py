@@ -1,7 +1,7 @@
 """Train a model on a folder of images, or on any other data that `vitrail data` opens.
 
 Without flags, everything is chosen from the data by a written rule (docs/training.md), printed, and stored. The same
-command again goes on where it was stopped, and ends with the very weights of a run that was never stopped. Ctrl-C and
+command again resumes where it was stopped, and ends with the same weights as a run that was never stopped. Ctrl-C and
 SIGTERM save after the step they meet; the exit code is then 130 or 143. Under torchrun, ranks share each batch.
 
 Example: vitrail train photos/ --minutes 30
@@ -32,7 +32,7 @@ class Arguments(RunFlags):
     config: Annotated[str | None, flag("FILE", "none")] = None
     """Run these settings again: the config.json of a run."""
     resume: Annotated[str | None, flag("RUN", "none")] = None
-    """Go on with the run in this folder, with its own settings."""
+    """Resume the run in this folder, with its own settings."""
     out: Annotated[str | None, flag("RUN", "runs/DATA-MODEL")] = None
     """The folder of the run."""
     json: Switch = False

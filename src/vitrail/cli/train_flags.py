@@ -30,7 +30,7 @@ class RunFlags:
     epochs: Annotated[float | None, flag("FLOAT", RULE)] = None
     """Passes over the training images, in place of --steps."""
     minutes: Annotated[float | None, flag("FLOAT", "none")] = None
-    """Measure the speed, then train as many steps as fit into so many minutes."""
+    """Train as many steps as fit into this many minutes, evaluation and report included."""
     batch: Count = None
     """Images in an update, over all ranks."""
     seed: Annotated[int | None, flag("INT", "0")] = None

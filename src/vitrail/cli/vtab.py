@@ -2,7 +2,7 @@
 
 ROOT holds a folder for each task, such as caltech101, with the lists train800val200.txt and test.txt and the images
 that they name. The tasks that are there are run: 384 pixels, 2,500 steps of 512 images at a rate of 0.01, trained on
-train800val200, measured on test. Each is a run folder below --out; the same command again goes on where it was stopped,
+train800val200, measured on test. Each is a run folder below --out; the same command again resumes where it was stopped,
 and keeps what is finished. Under torchrun, ranks share each batch.
 
 Example: vitrail vtab b16.safetensors vtab-1k/ --tasks dtd svhn

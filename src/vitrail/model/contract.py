@@ -253,7 +253,7 @@ class Model(nn.Module, ABC):
         return name.startswith(self.head_prefix)
 
     def zero_head(self) -> None:
-        """Start the last layer anew, at zero (App. B.1.1)."""
+        """Set the last layer to zero (App. B.1.1)."""
         for name, parameter in self.named_parameters():
             if self.is_head(name):
                 nn.init.zeros_(parameter)

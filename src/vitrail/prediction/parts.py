@@ -118,7 +118,7 @@ class Parts:
         try:
             there = from_dict(Job, json.loads(self._job.read_bytes()), where=f"the settings in {self._job}")
         except (OSError, ValueError) as error:
-            raise InputError(f"{self._job} cannot be read ({error}); remove {self.folder} to start anew.") from None
+            raise InputError(f"{self._job} cannot be read ({error}); remove {self.folder} to start again.") from None
         found = [
             _WORDS.get(field.name) or f"{field.name} is {_text(getattr(job, field.name))} here and {_text(other)} there"
             for field in fields(job)
@@ -126,8 +126,8 @@ class Parts:
         ]
         if found:
             raise InputError(
-                f"{self.folder} holds answers of other work, so it cannot be gone on with: {'; '.join(found)}. Give "
-                "the same command to go on, another `out`, or remove that folder."
+                f"{self.folder} holds answers of other work, so it cannot be resumed: {'; '.join(found)}. Give "
+                "the same command to resume, another `out`, or remove that folder."
             )
 
     def listing(self) -> Listing:
@@ -199,7 +199,7 @@ class Notebook:
     def _failed(self, error: OSError) -> WriteError:
         return WriteError(
             f"{self.path} could not be written: {error.strerror or error}; what was answered before is kept, and the "
-            "same command goes on from there."
+            "same command resumes from there."
         )
 
 

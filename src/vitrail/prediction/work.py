@@ -1,4 +1,4 @@
-"""A folder of any size: answered in batches, by any number of ranks, going on after a kill, each image exactly once."""
+"""A folder of any size: answered in batches, by any number of ranks, resuming after a kill, each image exactly once."""
 
 import time
 from collections.abc import Callable
@@ -121,7 +121,7 @@ class Work:
         if missing := int((~table.done).sum()):
             raise InputError(
                 f"{missing} of {job.images} images have no answer although every rank is done; all ranks must see the "
-                "folder of `out`. The same command goes on."
+                "folder of `out`. The same command resumes."
             )
         labels = self.classifier.labels
         rows = (Row.of(listing.name(row), table.answer(row), labels) for row in range(job.images))

@@ -68,12 +68,12 @@ def check_output(path: Path) -> None:
     if suffix == ".parquet":
         require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
     if path.exists() and not path.is_file():
-        raise InputError(f"{path} is no ordinary file, but predictions are to be written there; give another name.")
+        raise InputError(f"{path} is not an ordinary file, but predictions are to be written there; give another name.")
     check_writable(path)
 
 
 def write_rows(path: Path, rows: Iterable[Row], *, top: int) -> None:
-    """Write all rows; whoever opens the file finds all of them, or what was there before."""
+    """Write all rows; a reader of the file finds all of them, or what was there before."""
     write = {".csv": _write_csv, ".jsonl": _write_json_lines, ".parquet": _write_parquet}[path.suffix.lower()]
     with atomic_write(path) as file:
         write(file, iter(rows), top)

@@ -17,7 +17,7 @@ class Watching(Protocol):
     """Somebody who wants to know how a run goes."""
 
     def start(self, step: int) -> None:
-        """Hear from which step the run goes on."""
+        """Hear from which step the run continues."""
 
     def note(self, sentence: str) -> None:
         """Hear something besides."""
@@ -50,7 +50,7 @@ def conduct(run: Run, watching: Watching, stop: StopSignal) -> Result:
 
 
 def is_finished(run: Run) -> bool:
-    """Tell whether this very run is complete."""
+    """Tell whether this run is complete."""
     return run.folder.finished and not differences(run.config, run.folder.read_config())
 
 

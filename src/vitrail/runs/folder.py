@@ -55,7 +55,7 @@ class RunFolder:
 
     @property
     def checkpoints(self) -> Path:
-        """States to go on from."""
+        """States to resume from."""
         return self.path / "checkpoints"
 
     @property
@@ -105,7 +105,7 @@ class RunFolder:
         return read_result(self.result)
 
     def enter(self, config: RunConfig) -> None:
-        """Begin a run in a folder that is held, or go on with the same run; another one is refused."""
+        """Begin a run in a folder that is held, or resume the same run; another one is refused."""
         if self.config.is_file():
             found = differences(config, self.read_config())
             if found and self.begun:

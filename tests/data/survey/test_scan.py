@@ -106,7 +106,9 @@ def _planted():
     names = ("cat", "dog")
     return {
         "train": dataset(train, [0, 0, 1, 1, 0, 0, 0, 1], labels=names, split="train"),
-        "test": dataset(test, [1, 0, 0, 1], labels=names, split="test", skipped=(("x.png", "it is no plain file."),)),
+        "test": dataset(
+            test, [1, 0, 0, 1], labels=names, split="test", skipped=(("x.png", "it is not a plain file."),)
+        ),
     }
 
 
@@ -176,7 +178,7 @@ def test_the_summary_counts_everything() -> None:
     assert report["modes"] == {"RGB": 11}
     assert report["width"] == {"min": 90.0, "median": 180.0, "max": 180.0}
     assert report["aspect"] == {"min": 1.125, "median": 1.125, "max": 1.125}
-    assert report["skipped"] == [{"name": "x.png", "reason": "it is no plain file."}]
+    assert report["skipped"] == [{"name": "x.png", "reason": "it is not a plain file."}]
     assert [found["name"] for found in report["unreadable"]] == ["picture 1"]
     assert report["leaks"][0]["image"] == {"split": "train", "name": "picture 4", "class": "cat"}
     assert report["leaks"][0]["other"] == {"split": "test", "name": "picture 1", "class": "cat"}

@@ -147,7 +147,7 @@ def _check_strips(image: TiffImageFile) -> None:
     boxes = [tile.extents for tile in image.tile if tile.extents]
     covered = sum((right - left) * (bottom - top) for left, top, right, bottom in boxes)
     if boxes and covered < image.width * image.height:  # none are left in an image that has been loaded already
-        raise ImageError("it is truncated: strips of the image are missing; make it anew, or remove it.")
+        raise ImageError("it is truncated: strips of the image are missing; make it again, or remove it.")
 
 
 def _orientation(image: Image.Image) -> int:
@@ -184,4 +184,4 @@ def _refusing() -> Iterator[None]:
             raise ImageError(f"it could not be read: {error.strerror}.") from None
         reason = " ".join(str(error).split())
         reason = f" ({reason})" if reason.isprintable() and 0 < len(reason) <= 80 else ""
-        raise ImageError(f"it is broken or truncated{reason}; make it anew, or remove it.") from None
+        raise ImageError(f"it is broken or truncated{reason}; make it again, or remove it.") from None

@@ -56,7 +56,7 @@ def read_inside(path: bytes, allowed: tuple[bytes, ...]) -> bytes:
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise ImageError("it is no plain file.")
+            raise ImageError("it is not a plain file.")
         if found.st_size > MOST_BYTES:
             raise ImageError(f"it has {found.st_size} bytes; an image file may have {MOST_BYTES}.")
         return file.read(found.st_size + 1)  # asking for more would make room for it

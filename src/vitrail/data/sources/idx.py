@@ -73,7 +73,9 @@ def _read(path: Path, axes: int) -> np.ndarray:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
             header = file.read(4 + 4 * axes)
             if len(header) < 4 + 4 * axes or header[:4] != bytes([0, 0, 8, axes]):
-                raise InputError(f"{path} is no idx file of bytes with {axes} axes: it begins with {header[:4].hex()}.")
+                raise InputError(
+                    f"{path} is not an idx file of bytes with {axes} axes: it begins with {header[:4].hex()}."
+                )
             shape = struct.unpack(f">{axes}I", header[4:])
             size = int(np.prod(shape, dtype=object))
             if size > min(_MOST_BYTES, 1100 * path.stat().st_size):  # deflate cannot do better
