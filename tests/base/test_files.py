@@ -66,7 +66,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tmp_path) -> None:
 
 def test_what_is_no_ordinary_file_is_never_replaced(tmp_path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="no ordinary file"), atomic_write(tmp_path / "pipe"):
+    with pytest.raises(InputError, match="not an ordinary file"), atomic_write(tmp_path / "pipe"):
         pass
     assert (tmp_path / "pipe").is_fifo()
 

@@ -212,8 +212,8 @@ def test_several_idx_data_sets_in_one_folder_have_to_be_chosen_from(tmp_path) ->
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no idx file"),
-        (b"\0\0\x0d\x03" + struct.pack(">3I", 1, 2, 2) + bytes(4), "no idx file of bytes"),
+        (b"", "not an idx file"),
+        (b"\0\0\x0d\x03" + struct.pack(">3I", 1, 2, 2) + bytes(4), "not an idx file of bytes"),
         (b"\0\0\x08\x03" + struct.pack(">3I", 2, 2, 2) + bytes(7), "holds only 7"),
         (b"\0\0\x08\x03" + struct.pack(">3I", 2, 2, 2) + bytes(9), "holds more"),
         (b"\0\0\x08\x03" + struct.pack(">3I", 2**31, 2**31, 2**31), "cannot be"),

@@ -86,7 +86,7 @@ def test_an_output_that_cannot_be_is_refused_before_the_work(tmp_path: Path) -> 
     with pytest.raises(InputError, match="there is no folder"):
         check_output(tmp_path / "nowhere" / "x.csv")
     (tmp_path / "x.csv").mkdir()
-    with pytest.raises(InputError, match="no ordinary file"):
+    with pytest.raises(InputError, match="not an ordinary file"):
         check_output(tmp_path / "x.csv")
 
 

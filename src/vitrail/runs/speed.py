@@ -43,7 +43,7 @@ class Pace:
 
 
 def steps_for(run: Run, minutes: float, evaluate_every: Callable[[int], int]) -> int:
-    """Measure some steps, and return how many fit into a time, measuring included; the run itself starts from its beginning.
+    """Time some steps that are thrown away, and return how many fit into a time, this measurement included.
 
     `evaluate_every` tells how often a run of so many steps looks at its held-out images.
     """
