@@ -89,13 +89,16 @@ def test_a_name_that_is_too_long_is_one_sentence(tmp_path) -> None:
 
 
 HOLD = """
-import multiprocessing, pathlib, sys, time
+import multiprocessing, os, pathlib, sys, time
 from vitrail.base.files import held
+
+def work():
+    print(os.getpid(), flush=True)
+    time.sleep(60)
 
 with held(pathlib.Path(sys.argv[1])):
     if sys.argv[2] == "worker":
-        multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,)).start()
-        print(multiprocessing.active_children()[0].pid, flush=True)
+        multiprocessing.get_context("fork").Process(target=work).start()
     else:
         print(0, flush=True)
     time.sleep(60)

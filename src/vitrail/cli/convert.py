@@ -13,8 +13,8 @@ from typing import Annotated
 import vitrail
 from vitrail.checkpoint.formats.all import FormatName
 from vitrail.cli.model_file import FileFlags, hints
+from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag, print_json
-from vitrail.cli.translate import translate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,4 +42,4 @@ def run(arguments: Arguments) -> None:
         print_json(conversion.to_dict())
         return
     for sentence in conversion.sentences():
-        print(translate(sentence, Arguments))
+        print(in_flags(sentence, Arguments))

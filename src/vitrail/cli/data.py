@@ -18,10 +18,10 @@ from typing import Annotated, Any, Literal
 
 import vitrail
 from vitrail.base.errors import ConfigError, InputError
+from vitrail.cli.names import in_flags
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
 from vitrail.cli.tables import print_tables
-from vitrail.cli.translate import translate
 from vitrail.data.budget import Budget
 
 
@@ -81,7 +81,7 @@ def run(arguments: Arguments) -> int:
     try:
         survey.check_broken(budget)
     except InputError as error:
-        print(f"vitrail: {translate(str(error), Arguments)}", file=sys.stderr)
+        print(f"vitrail: {in_flags(str(error), Arguments)}", file=sys.stderr)
         return 1
     return 0
 

@@ -62,14 +62,13 @@ def _dispatch(words: list[str]) -> int:
     if verb not in VERBS:
         raise VitrailError(f"there is no command {verb!r}; `vitrail --help` lists them.{did_you_mean(verb, VERBS)}")
     module = import_module(f"vitrail.cli.{verb}")
-    from vitrail.cli.translate import translate
     from vitrail.cli.usage import parse
 
     arguments = parse(verb, module, rest)
     try:
         code = module.run(arguments)
     except VitrailError as error:
-        error.args = (translate(str(error), module.Arguments),)
+        error.args = (in_flags(str(error), module.Arguments),)
         raise
     sys.stdout.flush()
     return code or 0

@@ -20,10 +20,11 @@ from vitrail.base.ranks import Ranks
 
 CHECK_SECONDS = 1.0
 """About how long it is between two looks at the clock."""
-WINDOW_SECONDS = 8.0
-"""The last seconds of training whose speed is taken for that of the rest."""
+WINDOW_SECONDS = 30.0
+"""The last seconds of training, at most, whose speed is taken for that of the rest."""
 WINDOW_SHARE = 0.1
-"""The same as a share of the time that is left: near the end there is no time to average."""
+"""The same as a share of the time that is left: a short disturbance early moves the plan little; near the end there is
+no time to average."""
 FINISH_SECONDS = 3.0
 """For the model file, the figures and the report, on a quiet machine."""
 TOLERANCE = 0.01
