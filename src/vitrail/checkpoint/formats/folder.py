@@ -12,6 +12,8 @@ from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.store import describe
 
 LARGEST_JSON = 16 * 2**20
+FOLDER_FILES = frozenset({"config.json", "model.safetensors", "preprocessor_config.json"})
+"""What is written into the folder of a model."""
 
 Setting = TypeVar("Setting")
 
