@@ -8,11 +8,12 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from vitrail.base.errors import InputError, VitrailError
 from vitrail.base.limits import LINE_BYTES, TEXT_BYTES, Limit
 
+_PIECE = 2**20
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -67,6 +68,15 @@ def parse_json(text: str, subject: str, error: type[VitrailError] = InputError) 
         return json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as problem:  # a number of 5000 digits is the first of these
         raise error(f"{subject} cannot be read as JSON ({problem}).") from None
+
+
+def fill(file: IO[bytes], room: memoryview) -> int:
+    """Fill a buffer from a stream that may be compressed, a piece at a time, and return how many bytes came."""
+    count = 0
+    while count < len(room) and (piece := file.read(min(len(room) - count, _PIECE))):
+        room[count : count + len(piece)] = piece
+        count += len(piece)
+    return count
 
 
 def lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
