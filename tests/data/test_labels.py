@@ -32,7 +32,7 @@ def test_a_json_table_goes_from_numbers_to_names(tmp_path: Path) -> None:
     [
         ("x.txt", b"ant\n\nbee\n", "line 2 of .* is empty"),
         ("x.txt", b"cat\n", "has 1 names, but the model has 2 classes"),
-        ("x.txt", b"\xff\xfe\x00", "is no text in UTF-8"),
+        ("x.txt", b"\xff\xfe\x00", "is not text in UTF-8"),
         ("x.json", b"[1, 2]", "holds no list of class names"),
         ("x", b'["cat", 7]', "holds no list of class names"),
         ("x.json", b'{"0": "ant", "2": "bee"}', "holds no list of class names"),
