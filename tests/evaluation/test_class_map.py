@@ -31,7 +31,7 @@ def test_a_csv_needs_no_heading(tmp_path: Path) -> None:
     [
         ("a.json", "[1]", "must be an object"),
         ("a.json", "{}", "and not empty"),
-        ("a.json", '{"a": ', "is no JSON"),
+        ("a.json", '{"a": ', "cannot be read as JSON"),
         ("a.json", '{"a": 1, "a": 2}', "more than once"),
         ("a.json", '{"a": []}', "gives 'a' what is neither"),
         ("a.json", '{"a": [1.5]}', "gives 'a' what is neither"),

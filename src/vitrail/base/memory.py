@@ -1,10 +1,16 @@
-"""What the C library does with memory that a process frees."""
+"""How much memory there is, and what the C library does with what a process frees."""
 
 import ctypes
+import os
 import sys
+from pathlib import Path
+
+from vitrail.base.errors import InputError
+from vitrail.base.readable import in_bytes
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # the numbers of M_TRIM_THRESHOLD and M_MMAP_THRESHOLD in malloc.h
 KEPT = 2**30
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 def keep_freed_memory() -> None:
@@ -17,3 +23,18 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(TRIM_THRESHOLD, KEPT)
         mallopt(MMAP_THRESHOLD, KEPT)
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory that this process may use: those of the machine, or fewer in a container."""
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return min(pages, int(_CONTAINER.read_text()))
+    except (OSError, ValueError):  # not in a container, or one without a limit, which says "max"
+        return pages
+
+
+def check_memory(needed: int, subject: str) -> None:
+    """Refuse what cannot fit into memory, before any of it is taken; `subject` begins the sentence."""
+    if needed > (most := machine_memory()):
+        raise InputError(f"{subject} needs {in_bytes(needed)} of memory, but this machine has {in_bytes(most)}.")

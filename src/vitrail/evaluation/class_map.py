@@ -5,14 +5,12 @@ line for each pair and, if somebody likes, the heading `data,model`. A model cla
 """
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from vitrail.base.errors import InputError
+from vitrail.base.reading import read_json, read_text
 from vitrail.data.classes import few
-from vitrail.data.labels import read_text
 from vitrail.data.sources.pile import is_number
 from vitrail.evaluation.names import Labels
 
@@ -55,25 +53,13 @@ def _outputs(name: str | int, known: Labels, num_classes: int, unknown: dict[str
 
 
 def _json(path: Path) -> ClassMap:
-    try:
-        given = json.loads(read_text(path), object_pairs_hook=_pairs)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON: {error}.") from None
+    given = read_json(path)
     if not isinstance(given, dict) or not given:
         raise InputError(f'{path} must be an object such as {{"mug": ["coffee mug", "cup"]}}, and not empty.')
     made = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
     for name, values in made.items():
         if not values or not all(type(value) in (str, int) for value in values):
             raise InputError(f"{path} gives {name!r} what is neither a class of the model nor a list of them.")
-    return made
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object that has a name twice, of which Python would silently forget the first."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} more than once")
     return made
 
 
