@@ -15,11 +15,17 @@ The command line prints the sentence and exits with the error's code: 2 for what
 import difflib
 from collections.abc import Iterable
 
+from vitrail.base.printable import shortened
+
 
 class VitrailError(Exception):
-    """Anything that Vitrail refuses, told in one sentence."""
+    """Anything that Vitrail refuses, told in one sentence, of which what nobody reads is left out."""
 
     exit_code = 2
+
+    def __init__(self, sentence: str = "") -> None:
+        """Keep the sentence."""
+        super().__init__(shortened(sentence))
 
 
 class ConfigError(VitrailError):
