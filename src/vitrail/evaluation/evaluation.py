@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Int
 
 from vitrail.base.errors import ConfigError, ImageError, InputError
-from vitrail.base.notebook import table
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
+from vitrail.base.table import Table, Tabular
 from vitrail.data.budget import Budget, Skipped
 from vitrail.data.classes import few
 from vitrail.data.dataset import Dataset
@@ -51,7 +51,7 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Evaluation:
+class Evaluation(Tabular):
     """How a model did on some images; a notebook shows it as a table."""
 
     dataset: Dataset
@@ -140,14 +140,10 @@ class Evaluation:
             for name, figure in self.figures.items()
         ]
 
-    def __repr__(self) -> str:
-        """Write the figures in lines."""
-        lines = [f"  {name:24}{value:>8}  {interval}" for name, value, interval in self.rows()]
-        return "\n".join([self.title, *lines, f"  {self.counted}"])
-
-    def _repr_html_(self) -> str:
-        """Draw the figures as a table, for a notebook."""
-        return table(self.title, ("", "value", "95% interval"), self.rows(), notes=(self.counted, *self.notes))
+    def tables(self) -> list[Table]:
+        """Return the figures as a table."""
+        columns, notes = ("", "value", "95% interval"), (self.counted, *self.notes)
+        return [Table(title=self.title, columns=columns, rows=tuple(self.rows()), notes=notes)]
 
 
 def described(dataset: Dataset) -> str:

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from vitrail.base.notebook import table
 from vitrail.base.settings import to_dict
+from vitrail.base.table import Table, Tabular
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.evaluation.fewshot import Score
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class FewShot:
+class FewShot(Tabular):
     """The accuracy of every method with every number of shots; a notebook shows it as a table."""
 
     model: str
@@ -80,16 +80,10 @@ class FewShot:
             ],
         }
 
-    def __repr__(self) -> str:
-        """Write the table in lines."""
-        rows = [self.columns, *self.table]
-        widths = [max(len(row[at]) for row in rows) for at in range(len(self.columns))]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([self.title, *(f"  {line}" for line in lines), f"  {self.unit}"])
-
-    def _repr_html_(self) -> str:
-        """Draw the table, for a notebook."""
-        return table(self.title, self.columns, self.table, notes=(self.unit, *self.notes))
+    def tables(self) -> list[Table]:
+        """Return the accuracies as a table."""
+        notes = (self.unit, *self.notes)
+        return [Table(title=self.title, columns=self.columns, rows=tuple(self.table), notes=notes)]
 
 
 def _cell(score: Score) -> str:
