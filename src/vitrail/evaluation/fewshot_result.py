@@ -1,4 +1,4 @@
-"""What came out of a few-shot measurement, as a table."""
+"""The result of a few-shot measurement, as a table."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +15,9 @@ class FewShot(Tabular):
     """The accuracy of every method with every number of shots; a notebook shows it as a table."""
 
     model: str
-    """What the model is called: its file, if it has one."""
+    """Name of the model: its file, if it has one."""
     dataset: Dataset
-    """The split that was measured on."""
+    """The test split."""
     images: int
     """Its images that have a class and could be read."""
     preprocessing: Preprocessing
@@ -29,12 +29,12 @@ class FewShot(Tabular):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods by name; least squares has one for each strength where there are several."""
+        """The names of the methods; with several strengths, least squares has a name for each."""
         return tuple(dict.fromkeys(score.method for score in self.scores))
 
     @property
     def title(self) -> str:
-        """What was measured on what."""
+        """The model and the data."""
         images = f"{self.images:,} images of {self.dataset.split}, {len(self.dataset.labels)} classes"
         return f"Few-shot accuracy of {self.model} on {self.dataset.where} ({images})"
 
@@ -59,7 +59,7 @@ class FewShot(Tabular):
         return f"Percent; mean and standard deviation over {draws} draws." if draws > 1 else "Percent."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as what JSON can hold."""
+        """Return everything as plain values for JSON."""
         return {
             "model": self.model,
             "data": self.dataset.where,
