@@ -45,7 +45,7 @@ def tensor(shape, begin, end, dtype="F32") -> dict:
     [
         (b"", b"", "cannot be read"),
         (b"[1, 2]", b"", "not a table"),
-        (b'{"a": 1, "a": 2}', b"", "names something twice"),
+        (b'{"a": 1, "a": 2}', b"", "has 'a' more than once"),
         (b"{" * 50_000, b"", "cannot be read"),
         (b"\xff\xfe{}", b"", "cannot be read"),
         ({"a": 3}, b"", "does not give 'a' a dtype"),
@@ -78,7 +78,8 @@ def test_a_huge_header_is_refused_before_it_is_read(claimed, tmp_path) -> None:
     path.write_bytes(struct.pack("<Q", claimed))
     os.truncate(path, 2**30 + 100)  # sparse: it takes no room on the disk
     tracemalloc.start()
-    assert "more than the 16,777,216 allowed" in refused(path)
+    words = "more than the 16,777,216 that are read" if claimed <= 2**30 else "but only 1,073,741,916 follow"
+    assert words in refused(path)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()
 
@@ -184,7 +185,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path) -> None:
             file.write(bytes(2**20))
     assert path.stat().st_size < 2**20
     tracemalloc.start()
-    assert "would unpack to 536,871,040" in refused(path)
+    assert "would unpack to 512.00 MiB" in refused(path)
     assert tracemalloc.get_traced_memory()[1] < 2**21
     tracemalloc.stop()
 

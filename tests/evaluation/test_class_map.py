@@ -31,7 +31,7 @@ def test_a_csv_needs_no_heading(tmp_path: Path) -> None:
     [
         ("a.json", "[1]", "must be an object"),
         ("a.json", "{}", "and not empty"),
-        ("a.json", '{"a": ', "not JSON"),
+        ("a.json", '{"a": ', "cannot be read as JSON"),
         ("a.json", '{"a": 1, "a": 2}', "more than once"),
         ("a.json", '{"a": []}', "maps 'a' to"),
         ("a.json", '{"a": [1.5]}', "maps 'a' to"),

@@ -81,7 +81,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     [
         ("[[1]]", "is a list of 1, but ReaL has a list of classes for each of 50,000"),
         ('{"a": 1}', "is not a list"),
-        ("[[", "not JSON"),
+        ("[[", "cannot be read as JSON"),
         (json.dumps([[1]] * (IMAGES - 1) + [3]), "has 3 for image 50000"),
         (json.dumps([[1]] * (IMAGES - 1) + [[1000]]), r"has \[1000\] for image 50000, but needs a list of numbers"),
         (json.dumps([["1"]] + [[1]] * (IMAGES - 1)), "for image 1,"),

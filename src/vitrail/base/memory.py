@@ -1,9 +1,15 @@
-"""What the C library does with memory that a process frees."""
+"""The memory of the machine, and what the C library does with freed memory."""
 
 import ctypes
+import os
 import sys
+from pathlib import Path
+
+from vitrail.base.errors import InputError
+from vitrail.base.readable import in_bytes
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # the numbers of M_TRIM_THRESHOLD and M_MMAP_THRESHOLD in malloc.h
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 LARGEST = 2**30
 """Bytes up to which freed memory is kept."""
 
@@ -18,3 +24,18 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(TRIM_THRESHOLD, LARGEST)
         mallopt(MMAP_THRESHOLD, LARGEST)
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory that this process may use: those of the machine, or fewer in a container."""
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return min(pages, int(_CONTAINER.read_text()))
+    except (OSError, ValueError):  # not in a container, or one without a limit: "max"
+        return pages
+
+
+def check_memory(needed: int, subject: str) -> None:
+    """Refuse work that needs more memory than the machine has; `subject` begins the sentence."""
+    if needed > (most := machine_memory()):
+        raise InputError(f"{subject} needs {in_bytes(needed)} of memory, but this machine has {in_bytes(most)}.")

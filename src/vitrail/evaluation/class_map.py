@@ -5,14 +5,12 @@ line for each pair and, optionally, the heading `data,model`. A model class is a
 """
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from vitrail.base.errors import InputError
+from vitrail.base.reading import read_json, read_text
 from vitrail.data.classes import few
-from vitrail.data.labels import read_text
 from vitrail.data.sources.pile import is_number
 from vitrail.evaluation.names import Labels
 
@@ -55,10 +53,7 @@ def _outputs(name: str | int, labels: Labels, num_classes: int, unknown: dict[st
 
 
 def _json(path: Path) -> ClassMap:
-    try:
-        content = json.loads(read_text(path), object_pairs_hook=_pairs)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON: {error}.") from None
+    content = read_json(path)
     if not isinstance(content, dict) or not content:
         raise InputError(f'{path} must be an object such as {{"mug": ["coffee mug", "cup"]}}, and not empty.')
     lists = {name: value if isinstance(value, list) else [value] for name, value in content.items()}
@@ -66,15 +61,6 @@ def _json(path: Path) -> ClassMap:
         if not values or not all(type(value) in (str, int) for value in values):
             raise InputError(f"{path} maps {name!r} to something other than a class of the model or a list of them.")
     return lists
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object with a repeated name: Python would silently drop the first."""
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} more than once")
-    return table
 
 
 def _csv(path: Path) -> ClassMap:

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from vitrail.base.errors import InputError
+from vitrail.base.reading import read_json
 from vitrail.data.dataset import UNLABELLED, Dataset
-from vitrail.data.labels import read_text
 from vitrail.evaluation.bootstrap import Interval
 from vitrail.evaluation.classify import Answers
 from vitrail.evaluation.metrics import share
@@ -43,10 +43,7 @@ class Real:
 
 def read_real(path: Path) -> RealLists:
     """Read real.json, or refuse a file that is not ReaL's."""
-    try:
-        lists = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON: {error}.") from None
+    lists = read_json(path)
     if not isinstance(lists, list) or len(lists) != IMAGES:
         has = f"a list of {len(lists):,}" if isinstance(lists, list) else "not a list"
         raise InputError(f"{path} is {has}, but ReaL has a list of classes for each of {IMAGES:,} validation images.")
