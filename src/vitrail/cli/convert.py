@@ -29,6 +29,8 @@ class Arguments(FileFlags):
     """The format to write."""
     lossy: Switch = False
     """Let the numerics of the target library replace the model's own, which changes outputs a little."""
+    force: Switch = False
+    """Replace DESTINATION even if it is not a converted model of that format."""
     json: Switch = False
     """Write JSON to stdout."""
 
@@ -36,7 +38,12 @@ class Arguments(FileFlags):
 def run(arguments: Arguments) -> None:
     """Read, write, and report what was done."""
     conversion = vitrail.convert(
-        arguments.source, arguments.destination, to=arguments.to, lossy=arguments.lossy, **hints(arguments)
+        arguments.source,
+        arguments.destination,
+        to=arguments.to,
+        lossy=arguments.lossy,
+        force=arguments.force,
+        **hints(arguments),
     )
     if arguments.json:
         print_json(conversion.to_dict())

@@ -53,6 +53,8 @@ class Arguments:
     """With --sheet: height and width of augmented images, in pixels."""
     clean: Annotated[str | None, flag("OUT.csv", "none")] = None
     """Write a list (path, label, split) of the images without the broken and leaked ones, to be opened as DATA."""
+    force: Switch = False
+    """Let --sheet and --clean replace files of another kind."""
     json: Switch = False
     """Write JSON to stdout."""
 
@@ -71,6 +73,7 @@ def run(arguments: Arguments) -> int:
         augment=arguments.augment,
         image_size=None if arguments.image_size is None else parse_size(arguments.image_size),
         clean=arguments.clean,
+        force=arguments.force,
         progress=progress,
     )
     report = survey.to_dict()
