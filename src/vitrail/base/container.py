@@ -1,8 +1,8 @@
 """The safetensors container: a JSON header and one block of numbers, written in a stream and read by memory map.
 
 Eight bytes give the length of the header; the header gives type, shape and place of every tensor, and text under
-`__metadata__`. What is read here is checked before anything is built on it: the header is small and plain, every
-tensor has exactly its own bytes, and no byte is left over.
+`__metadata__`. A file is checked before it is used: the header is small and plain, every tensor has exactly its own
+bytes, and no byte is left over.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ class Container:
     start: int
     """Where the numbers begin."""
     places: dict[str, tuple[Spec, int]]
-    """What each tensor is, and where in the file it begins."""
+    """Shape and type of each tensor, and where in the file it begins."""
     metadata: dict[str, str]
 
     @property
@@ -75,7 +75,7 @@ class Container:
         return torch.frombuffer(self.memory, dtype=dtype, count=count, offset=begin).reshape(shape)
 
     def release(self, name: str) -> None:
-        """Drop the pages that hold nothing but this tensor; they are read again from the file if need be."""
+        """Drop the pages that hold nothing but this tensor; the file is read again if they are needed."""
         (shape, dtype), begin = self.places[name]
         end = begin + math.prod(shape) * (dtype.itemsize if dtype else 0)
         first, last = -(-begin // mmap.PAGESIZE), end // mmap.PAGESIZE
@@ -83,9 +83,9 @@ class Container:
             self.memory.madvise(mmap.MADV_DONTNEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE)
 
     def recorded_digest(self) -> str | None:
-        """Return the digest that the file states, if it states exactly one."""
-        found = DIGEST.findall(self.header)
-        return found[0].decode() if len(found) == 1 else None
+        """Return the digest that the header has, if it has exactly one."""
+        digests = DIGEST.findall(self.header)
+        return digests[0].decode() if len(digests) == 1 else None
 
     def computed_digest(self) -> str:
         """Compute SHA-256 over the whole file with the digits of its own digest taken as zeros."""
@@ -117,7 +117,7 @@ def open_container(path: Path) -> Container:
 def write_container(file: BinaryIO, source: TensorSource, metadata: Mapping[str, str], *, digest: bool) -> str | None:
     """Write tensors one by one; with `digest`, SHA-256 of everything else goes into the header at the end.
 
-    Tensors of odd length come last, so that all others lie where vector instructions like them.
+    Tensors of odd length come last, which keeps all others aligned for vector instructions.
     """
     sizes = {name: _itemsize(source, name) * math.prod(source.specs[name].shape) for name in source}
     order = sorted(sizes, key=lambda name: (sizes[name] % _ALIGNMENT != 0, -_itemsize(source, name), name))
@@ -132,13 +132,13 @@ def write_container(file: BinaryIO, source: TensorSource, metadata: Mapping[str,
 
     put(len(header).to_bytes(8, "little"))
     put(header)
-    for name in filter(sizes.get, order):  # one without numbers may have strides that have no view as bytes
+    for name in filter(sizes.get, order):  # an empty tensor may have strides that have no view as bytes
         put(source[name].detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     if not digest:
         return None
-    found = DIGEST.search(header)
-    assert found is not None  # noqa: S101 - it was put in above
-    file.seek(8 + found.start(1))
+    place = DIGEST.search(header)
+    assert place is not None  # noqa: S101 - the header above has it
+    file.seek(8 + place.start(1))
     file.write(hashed.hexdigest().encode())
     return hashed.hexdigest()
 
@@ -177,7 +177,7 @@ def _parse(path: Path, header: bytes) -> dict[str, Any]:
 
 
 def _place(path: Path, name: str, entry: Any, start: int) -> tuple[Spec, int]:
-    """Check what the header says of one tensor."""
+    """Check the entry of one tensor in the header."""
     fields = {"dtype", "shape", "data_offsets"}
     if not isinstance(entry, dict) or set(entry) != fields:
         raise _damaged(path, f"its header does not give {name!r} a dtype, a shape and data_offsets, and nothing else")
@@ -194,7 +194,7 @@ def _place(path: Path, name: str, entry: Any, start: int) -> tuple[Spec, int]:
 
 
 def _check_coverage(path: Path, places: dict[str, tuple[Spec, int]], start: int, size: int) -> None:
-    """Refuse tensors that overlap, and bytes that belong to none."""
+    """Refuse tensors that overlap, and bytes that belong to no tensor."""
     at = start
     for name, ((shape, dtype), begin) in sorted(
         places.items(), key=lambda item: (item[1][1], math.prod(item[1][0].shape))

@@ -1,7 +1,7 @@
-"""Measurements as JSON lines, and to trackers if asked.
+"""Measurements as JSON lines, and in trackers where a run has any.
 
-`metrics.jsonl` has what the run is: the same lines for the same config, whatever was interrupted. What the clock says
-goes to `timing.jsonl`. Trackers (tensorboard, wandb, mlflow) see both.
+`metrics.jsonl` has the same lines for the same config, whether or not the run was interrupted; times go to
+`timing.jsonl`. Trackers (tensorboard, wandb, mlflow) get both.
 """
 
 import json
@@ -18,10 +18,10 @@ class Tracker(Protocol):
     """Somewhere else to send measurements."""
 
     def log(self, step: int, values: dict[str, float]) -> None:
-        """Take the values of one step."""
+        """Record the values of one step."""
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the rest and finish."""
 
 
 class Journal:
@@ -32,12 +32,12 @@ class Journal:
         self.trackers = trackers
 
     def rewind(self, step: int) -> None:
-        """Forget what was written after `step`: it will be written again."""
+        """Remove the lines after `step`: a resumed run writes them again."""
         for path in (self.metrics_path, self.timing_path):
             if path.exists():
-                kept = [row for row in read_rows(path) if row.get("step", 0) <= step]
+                rows = [row for row in read_rows(path) if row.get("step", 0) <= step]
                 with atomic_write(path) as file:
-                    file.write("".join(json.dumps(row) + "\n" for row in kept).encode())
+                    file.write("".join(json.dumps(row) + "\n" for row in rows).encode())
 
     def log(self, step: int, metrics: dict[str, float], timing: dict[str, float] | None = None) -> None:
         """Append a line to each file."""
@@ -52,7 +52,7 @@ class Journal:
             tracker.log(step, metrics | (timing or {}))
 
     def sync(self) -> None:
-        """Bring the lines to the disk: after a checkpoint that outlives a power cut, nobody would write them again."""
+        """Flush the lines to the disk: a run that resumes from a checkpoint does not repeat the lines before it."""
         try:
             for path in filter(Path.exists, (self.metrics_path, self.timing_path)):
                 with path.open("rb") as file:
@@ -68,7 +68,7 @@ class Journal:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Read JSON lines; a last line that a kill has cut off is left out."""
+    """Read JSON lines; a last line that a kill cut off is left out."""
     rows = []
     for line in path.read_text().splitlines() if path.exists() else ():
         try:

@@ -1,4 +1,4 @@
-"""Every answer of an evaluation as a line of CSV, to be sorted and counted elsewhere.
+"""Every answer of an evaluation as a line of CSV.
 
 | column                       | what it holds                                                         |
 |------------------------------|-----------------------------------------------------------------------|
@@ -6,11 +6,11 @@
 | truth                        | its class; empty without one                                          |
 | predicted                    | the class with the highest score                                      |
 | right                        | 1 or 0; empty without a class                                         |
-| real                         | with ReaL: 1 or 0; empty for images that it passes over               |
+| real                         | with ReaL: 1 or 0; empty for images without a label in ReaL           |
 | confidence                   | the probability of the predicted class                                |
 | class_1, probability_1, ...  | the most likely classes, at most five, and their probabilities        |
 
-Images that could not be read are not in it.
+Images that could not be read are left out.
 """
 
 from itertools import chain
@@ -45,12 +45,12 @@ def write_predictions(path: Path, dataset: Dataset, answers: Answers, *, real: R
 
 def _row(index: int, dataset: Dataset, answers: Answers, real: Real | None) -> list[str]:
     truth, predicted = int(answers.targets[index]), int(answers.predicted[index])
-    known = truth >= 0
+    labelled = truth >= 0
     row = [
         dataset.name(index),
-        dataset.labels[truth] if known else "",
+        dataset.labels[truth] if labelled else "",
         dataset.labels[predicted],
-        str(int(truth == predicted)) if known else "",
+        str(int(truth == predicted)) if labelled else "",
     ]
     if real is not None:
         row.append(str(int(real.right[index])) if real.counted[index] else "")

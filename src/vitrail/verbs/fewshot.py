@@ -18,7 +18,7 @@ from vitrail.data.dataset import Dataset
 from vitrail.evaluation.extractor import Extractor
 from vitrail.evaluation.feature_files import default_folder
 from vitrail.evaluation.features import feature_preprocessing
-from vitrail.evaluation.fewshot import Method, Shots, check_shots, know_all, know_drawn, measure
+from vitrail.evaluation.fewshot import Method, Shots, check_shots, extract_drawn, extract_labelled, measure
 from vitrail.evaluation.fewshot_result import FewShot
 from vitrail.evaluation.neighbours import NEIGHBOURS
 from vitrail.evaluation.neighbours import neighbours as nearest
@@ -102,8 +102,8 @@ def fewshot(
             first(sentence)
         allowed = Budget.parse(skip_broken)
         drawn, tested = (allowed.left(len(split), split.skipped) for split in (train, test))
-        draws, known = know_drawn(train, counts, seeds, extractor, skip_broken=drawn)
-        asked = know_all(test, extractor, skip_broken=tested)
+        draws, known = extract_drawn(train, counts, seeds, extractor, skip_broken=drawn)
+        asked = extract_labelled(test, extractor, skip_broken=tested)
         found = FewShot(
             model=network.name,
             dataset=test,
