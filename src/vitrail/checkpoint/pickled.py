@@ -17,10 +17,10 @@ from vitrail.base.tensors import TensorSource, from_tensors
 _WRAPPERS = ("model", "state_dict", "model_state_dict", "state_dict_ema", "model_ema")
 
 
-def open_pickled(path: Path) -> TensorSource:
-    """Read the tensors of a torch file."""
+def open_pickled(path: Path, *, resident: bool = False) -> TensorSource:
+    """Read the tensors of a torch file, by memory map unless they are to be `resident`."""
     try:
-        loaded = _load(path)
+        loaded = _load(path, resident=resident)
     except pickle.UnpicklingError as error:
         reason = str(error).split("WeightsUnpickler error:")[-1].strip().splitlines()[0]
         raise CheckpointError(
@@ -33,11 +33,12 @@ def open_pickled(path: Path) -> TensorSource:
     return from_tensors(_tensors(path, loaded), str(path))
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path, *, resident: bool) -> Any:
     """Let torch read tensors and plain containers, by memory map where its format allows it."""
     with warnings.catch_warnings(), path.open("rb") as file:
         warnings.simplefilter("ignore")  # of pickle versions: what they cannot hold is refused anyway
-        mapped = file.read(2) == b"PK" and path.suffix != ".safetensors"  # torch goes by that name, not by the content
+        # torch goes by the suffix, not by the content
+        mapped = not resident and file.read(2) == b"PK" and path.suffix != ".safetensors"
         file.seek(0)
         return torch.load(path if mapped else file, map_location="cpu", weights_only=True, mmap=mapped)
 

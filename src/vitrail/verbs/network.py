@@ -94,7 +94,7 @@ def open_network(
     """
     if isinstance(model, str | os.PathLike):
         with computing(threads, file.device, note) as ranks:
-            contents = read(os.fspath(model), pickle=file.pickle, **file.overrides)
+            contents = read(os.fspath(model), pickle=file.pickle, resident=True, **file.overrides)
             loaded = assemble(contents, device=ranks.device)
             network = _of_model(loaded.float() if float32 else loaded, preprocessing)
             yield replace(network, name=os.fspath(model), digest=contents.digest), ranks
