@@ -17,7 +17,7 @@ import pytest
 import vitrail
 from tests.data.pictures import photo
 from tests.prediction.making import LABELS, saved_model, saved_photos
-from vitrail.cli import predictions
+from vitrail.cli import predictions, streams
 from vitrail.cli.main import main
 from vitrail.cli.predictions import Screen, shortened
 from vitrail.prediction.classifier import Classifier
@@ -189,7 +189,7 @@ def shown(rows: list[Row], monkeypatch: pytest.MonkeyPatch, *, encoding: str = "
     terminal.encoding = encoding
     with monkeypatch.context() as patched:
         patched.setattr(predictions.sys, "stdout", terminal)
-        patched.setattr(predictions.shutil, "get_terminal_size", lambda: os.terminal_size((80, 24)))
+        patched.setattr(streams.shutil, "get_terminal_size", lambda: os.terminal_size((80, 24)))
         screen = Screen([row.path for row in rows], json=False)
         for row in rows:
             screen.show(row)

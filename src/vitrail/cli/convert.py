@@ -15,6 +15,7 @@ from vitrail.checkpoint.formats.all import FormatName
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.say import show
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,4 +50,4 @@ def run(arguments: Arguments) -> None:
         print_json(conversion.to_dict())
         return
     for sentence in conversion.sentences():
-        print(in_flags(sentence, Arguments))
+        show(in_flags(sentence, Arguments))

@@ -10,14 +10,13 @@ Example: vitrail predict model.safetensors photos/ --out predictions.csv
 """
 
 import gc
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from vitrail.base.errors import ConfigError, InputError
-from vitrail.base.printable import printable
 from vitrail.cli.flags import Positional, Switch, flag, parse_size
-from vitrail.cli.say import say
+from vitrail.cli.say import say, show
+from vitrail.cli.streams import nobody_reads, read_stdin
 from vitrail.prediction.writers import check_predictions
 
 if TYPE_CHECKING:
@@ -93,9 +92,10 @@ def _to_screen(arguments: Arguments, settings: "ClassifierSettings") -> int:
     from vitrail.cli.predictions import Screen
     from vitrail.verbs.predict import answering
 
-    with answering(
-        arguments.model, arguments.images, settings, top=arguments.top, note=say, stdin=sys.stdin.buffer.read
-    ) as (listing, rows):
+    with answering(arguments.model, arguments.images, settings, top=arguments.top, note=say, stdin=read_stdin) as (
+        listing,
+        rows,
+    ):
         screen = Screen([listing.name(row) for row in range(min(len(listing), 1000))], json=arguments.json)
         failed = 0
         for row in rows:
@@ -103,6 +103,8 @@ def _to_screen(arguments: Arguments, settings: "ClassifierSettings") -> int:
                 failed += 1
                 say(f"{row.path}: {row.error}")
             screen.show(row)
+            if nobody_reads():
+                return 0
     screen.end(arguments.model, failed)
     if 0 < failed < len(listing):
         say(f"{failed} of {len(listing)} images could not be read.")
@@ -125,7 +127,7 @@ def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: str) -> 
             force=arguments.force,
             progress=progress,
             note=say,
-            stdin=sys.stdin.buffer.read,
+            stdin=read_stdin,
         )
     except KeyboardInterrupt:
         if is_first():
@@ -150,7 +152,7 @@ def _print(outcome: "Outcome", arguments: Arguments) -> None:
         print_json({"out": str(outcome.out), **counts, "failures": failures, "labels": outcome.labels})
         return
     if outcome.before:
-        print(f"{outcome.before} of {outcome.images} answers were there from before.")
-    named = [f"{printable(label)} {count}" for label, count in list(outcome.labels.items())[:10]]
+        show(f"{outcome.before} of {outcome.images} answers were there from before.")
+    named = [f"{label} {count}" for label, count in list(outcome.labels.items())[:10]]
     more = [f"{len(outcome.labels) - 10} other classes"] if len(outcome.labels) > 10 else []
-    print(f"{outcome.images} images in {printable(str(outcome.out))}: {', '.join(named + more) or 'no answers'}")
+    show(f"{outcome.images} images in {outcome.out}: {', '.join(named + more) or 'no answers'}")
