@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from vitrail.base.errors import ConfigError, WriteError
-from vitrail.base.journal import Journal, read_rows
+from vitrail.base.journal import Journal
+from vitrail.base.lines import read_rows
 from vitrail.base.trackers import make_trackers
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 import vitrail
 from tests.training.making import CLASSES, made_archive, made_dataset
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("unchecked")

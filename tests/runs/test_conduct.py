@@ -13,7 +13,7 @@ import pytest
 from tests.training.making import StopAfter, made_config, made_run
 from vitrail.base import trackers
 from vitrail.base.errors import InputError
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.base.ranks import Ranks
 from vitrail.checkpoint.files import load
 from vitrail.evaluation.classify import Answers

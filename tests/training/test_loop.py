@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tests.training.making import made_config, made_loop, made_run
 from vitrail.base.container import open_container
 from vitrail.base.errors import WriteError
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.data.loader import Batch
 from vitrail.model.contract import Model
 from vitrail.training.evaluator import Evaluator

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, weights
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.runs.config import Execution
 from vitrail.training.loop import Loop, StoppedError
 

@@ -4,7 +4,7 @@ One process is a world of one, and everything below is the identity there. Under
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
-from vitrail.base.errors import ConfigError
+from vitrail.base.errors import ConfigError, InputError, VitrailError
 
 _CPU = torch.device("cpu")
 PATIENCE = timedelta(minutes=10)
@@ -58,6 +58,18 @@ class Ranks:
         told = torch.tensor(number, dtype=torch.int64, device=self.device)
         dist.broadcast(told, 0)
         return int(told)
+
+    def follow(self, work: Callable[[], int]) -> int:
+        """Let the first rank do some work, and return its number on every rank; its refusal ends them all."""
+        number, problem = 0, None
+        if self.first:
+            try:
+                number = work()
+            except VitrailError as error:
+                problem = error
+        if self.any(problem is not None):
+            raise problem or InputError("the first rank could not begin, and reports why.")
+        return self.agree(number)
 
     def wait(self) -> None:
         """Wait until every rank is here."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitrail.base.journal import read_rows
+from vitrail.base.journal import read_measurements
 from vitrail.model.build import build
 from vitrail.model.contract import ModelConfig
 from vitrail.model.cost import cost
@@ -22,7 +22,7 @@ def costs(run: Run, steps: int) -> RunCost:
 
     The speed is that of the steps whose time was noted: after a stop, those since the last line of metrics were not.
     """
-    rows = read_rows(run.folder.path / "timing.jsonl")
+    rows = read_measurements(run.folder.path / "timing.jsonl")
     need, flops = cost(run.config.model), training_flops(run.config, steps)
     seconds = sum((row.get("seconds", 0.0) for row in rows), 0.0)
     timed = sum(row.get("seconds", 0.0) * row.get("images_per_second", 0.0) for row in rows)

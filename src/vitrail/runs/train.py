@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from vitrail.model.build import build
 from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
 from vitrail.report.section import Section
-from vitrail.runs.config import RunConfig
+from vitrail.runs.config import RunConfig, checkpoint_settings
 from vitrail.runs.data import RunData
 from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.folder import RunFolder
@@ -77,7 +77,7 @@ class Run:
         """Build the model and everything around it, at step 0."""
         keep_freed_memory()
         config, ranks = self.config, self.ranks
-        if config.start is None:
+        if config.start is None or config.extends is not None:  # a state to extend has the weights
             model = build(config.model, seed=key(config.seed, "weights") % 2**63, device=ranks.device)
         else:
             model = starting_model(config.start, config.model, ranks.device)
@@ -111,7 +111,12 @@ class Run:
             batches=self.batches,
             evaluators=self.evaluators(stop),
             keep_best=self.keep_best,
-            keeper=Keeper(folder=self.folder.checkpoints, run=config.identity, keep=config.execution.keep_checkpoints),
+            keeper=Keeper(
+                folder=self.folder.checkpoints,
+                run=config.identity,
+                settings=checkpoint_settings(config),
+                keep=config.execution.keep_checkpoints,
+            ),
             journal=Journal(self.folder.path, self.trackers()),
             ranks=ranks,
             stop=stop,
@@ -124,13 +129,14 @@ class Run:
         config = self.config
         if config.minutes is None:
             return None
-        seconds = 60 * config.minutes
+        seconds, steps = 60 * config.minutes, config.steps - config.first_step
         images = self.data.held_out / 3  # to measure one takes a third of learning from it
         return Pacer(
             seconds=seconds,
             steps=config.steps,
+            first=config.first_step,
             evaluate_every=config.evaluate_every,
-            evaluation=images / config.batch * seconds / config.steps,
+            evaluation=images / config.batch * seconds / steps,
             path=self.folder.pace,
             ranks=self.ranks,
         )
@@ -237,6 +243,17 @@ class Run:
         contents = describe_model(
             model,
             preprocessing=self.config.preprocessing,
-            provenance=provenance | parent | {"config": to_dict(self.config)},
+            provenance=provenance | parent | {"config": to_dict(_without_places(self.config))},
         )
         return write_store(contents, path)
+
+
+def _without_places(config: RunConfig) -> RunConfig:
+    """Return what a model file may tell to everyone: the names of data and models, not the folders they lie in."""
+    data, start, extends = config.data, config.start, config.extends
+    return replace(
+        config,
+        data=replace(data, where=Path(data.where).name, root=data.root and Path(data.root).name),
+        start=start and replace(start, path=Path(start.path).name),
+        extends=extends and replace(extends, run=Path(extends.run).name),
+    )
