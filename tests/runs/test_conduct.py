@@ -187,7 +187,7 @@ def test_who_asks_to_stop_does_not_wait_for_an_evaluation(tmp_path: Path, monkey
             yield batch
 
     monkeypatch.setattr(held_out_module, "noted", asking)
-    with pytest.raises(StoppedError, match="stopped after step 3"):
+    with pytest.raises(StoppedError, match="stopped; the run is saved at step 3"):
         conduct(stopped, _Heard(), stop)
     assert len(seen) == 1  # of several batches
     assert not any("val_loss" in row for row in read_rows(stopped.folder.path / "metrics.jsonl"))

@@ -1,6 +1,7 @@
 """Stopping and going on is the same run, to the last bit."""
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, weights
+from vitrail.base.container import write_container
+from vitrail.base.errors import CheckpointError
+from vitrail.base.files import atomic_write
 from vitrail.base.lines import read_rows
+from vitrail.base.tensors import from_tensors
 from vitrail.runs.config import Execution
 from vitrail.training.loop import Loop, StoppedError
 
@@ -76,26 +81,42 @@ def test_a_damaged_checkpoint_is_left_for_the_one_before_it(straight: tuple[Loop
     assert_same(weights(loop), weights(straight[0]))
 
 
-def test_a_run_without_a_whole_checkpoint_says_that_it_starts_from_the_beginning(
-    straight: tuple[Loop, Path], tmp_path: Path
-) -> None:
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_without_a_whole_checkpoint_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         made_loop(made_run(tmp_path), stop=StopAfter(8)).run()
     for path in (tmp_path / "checkpoints").iterdir():
         _damage(path)
-    run = made_run(tmp_path)
-    loop = made_loop(run)
-    notes = loop.keeper.load(loop.state, run.ranks)
-    assert ["damaged" in note for note in notes] == [True, True]
-    assert "used" not in "".join(notes)
-    assert notes[1].endswith("None is left, so the run starts from the beginning.")
-    assert loop.state.progress.step == 0
-    with pytest.raises(StoppedError):  # damaged checkpoints of later steps do not push new ones out
-        made_loop(made_run(tmp_path), resume=True, stop=StopAfter(5)).run()
-    loop = made_loop(made_run(tmp_path), resume=True)
-    assert loop.state.progress.step == 5
-    loop.run()
-    assert_same(weights(loop), weights(straight[0]))
+    before = _contents(tmp_path)
+    with pytest.raises(
+        CheckpointError, match=r"no checkpoint of .* can be read: .*step-000000008.* is damaged.*restart"
+    ):
+        made_loop(made_run(tmp_path), resume=True)
+    assert _contents(tmp_path) == before
+
+
+def test_a_run_whose_checkpoints_are_gone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        made_loop(made_run(tmp_path), stop=StopAfter(3)).run()
+    shutil.rmtree(tmp_path / "checkpoints")
+    with pytest.raises(CheckpointError, match="has had checkpoints, but none is left"):
+        made_loop(made_run(tmp_path), resume=True)
+
+
+def test_a_run_that_never_had_a_checkpoint_starts_from_the_beginning(
+    straight: tuple[Loop, Path], tmp_path: Path
+) -> None:
+    loop = made_loop(made_run(tmp_path))
+    batches = loop.batches(0)
+    loop.take(next(batches), 0.1)
+    loop.journal.log(1, {"loss": 1.0})  # and is killed
+    again = made_loop(made_run(tmp_path), resume=True)
+    again.run()
+    assert_same(weights(again), weights(straight[0]))
+    assert read_rows(tmp_path / "metrics.jsonl") == read_rows(straight[1] / "metrics.jsonl")
 
 
 def test_the_lines_of_metrics_are_on_disk_before_a_checkpoint_is(
@@ -121,13 +142,32 @@ def _damage(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
-def test_a_checkpoint_of_other_settings_is_not_taken(tmp_path: Path) -> None:
+def test_a_checkpoint_of_other_settings_is_refused_and_what_differs_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         made_loop(made_run(tmp_path), stop=StopAfter(4)).run()
-    run = made_run(tmp_path, replace(made_config(), seed=4))
+    run = made_run(tmp_path, replace(made_config(), seed=4, steps=20))
+    with pytest.raises(
+        CheckpointError, match=r"other settings: seed is 4 here and 3 there; steps is 20 here and 10 there"
+    ):
+        made_loop(run, resume=True)
+
+
+@pytest.mark.parametrize(
+    "progress",
+    ["", "[]", "null", '{"step": "four"}', '{"step": 4, "sweet": 1}', '{"step": 4, "window": {"loss": NaN}}'],
+)
+def test_a_checkpoint_with_a_spoilt_progress_is_passed_over_and_named(progress: str, tmp_path: Path) -> None:
+    run = made_run(tmp_path)
+    with pytest.raises(StoppedError):
+        made_loop(run, stop=StopAfter(4)).run()
     loop = made_loop(run)
-    assert "other settings" in loop.keeper.load(loop.state, run.ranks)[0]
-    assert loop.state.progress.step == 0
+    path = tmp_path / "checkpoints" / "step-000000004.safetensors"
+    metadata = {"vitrail.run": run.config.identity, "vitrail.progress": progress}
+    with atomic_write(path) as file:
+        write_container(file, from_tensors(loop.state.tensors(), "the run"), metadata, digest=True)
+    (note,) = loop.keeper.load(loop.state, run.ranks)
+    assert str(path) in note
+    assert note.endswith("The checkpoint of step 2 is used instead.")
 
 
 def test_only_the_newest_checkpoints_are_kept(straight: tuple[Loop, Path]) -> None:

@@ -214,12 +214,14 @@ def spread(accuracies: Sequence[float | None]) -> dict[str, Any]:
 
 def _enter(folder: RunFolder, plan: FinetunePlan) -> None:
     """Write the plan into its folder; one that has nothing to show is overwritten, and another one refused."""
-    if folder.plan.is_file() and folder.begun and (apart := plan_differences(plan, read_plan(folder))):
+    stored = read_plan(folder) if folder.plan.is_file() and folder.begun else None
+    if stored is not None and (apart := plan_differences(plan, stored)):
         raise InputError(
             f"{folder.path} holds fine-tuning with other settings, so it cannot be resumed: {'; '.join(apart)}. "
             "Give the settings that it has, or another `out`."
         )
-    write_json(folder.plan, to_dict(plan))
+    if plan != stored:
+        write_json(folder.plan, to_dict(plan))
 
 
 def read_plan(folder: RunFolder) -> FinetunePlan:

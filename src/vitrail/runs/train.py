@@ -10,8 +10,8 @@ import torch
 
 from vitrail.base.errors import InputError
 from vitrail.base.journal import Journal
-from vitrail.base.memory import keep_freed_memory
-from vitrail.base.ranks import Ranks
+from vitrail.base.memory import check_memory, keep_freed_memory
+from vitrail.base.ranks import Ranks, ranks_here
 from vitrail.base.seeds import key
 from vitrail.base.settings import to_dict
 from vitrail.base.trackers import make_trackers
@@ -28,6 +28,7 @@ from vitrail.runs.data import RunData
 from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.held_out import HeldOut
+from vitrail.runs.plan import training_bytes
 from vitrail.runs.skipped import noted
 from vitrail.runs.start import starting_model
 from vitrail.training.averaging import Average
@@ -68,6 +69,10 @@ class Run:
                 f"a batch of {self.config.batch} is more than the {len(self.data.train)} training images of "
                 f"{self.config.data.where}; choose a batch of at most {len(self.data.train)}."
             )
+        if self.ranks.device.type == "cpu" and not self.sharded:
+            images = self.config.execution.micro_batch or share
+            subject = f"training {self.config.model.summary} with {images} images at once"
+            check_memory(training_bytes(self.config, images) * ranks_here(), subject)
         if self.config.optimizer.frozen:
             freeze(self.learner(build(self.config.model, device="meta")), self.config.optimizer.frozen)
         if self.config.augmentation.mixes and share % 2:

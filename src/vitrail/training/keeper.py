@@ -116,7 +116,9 @@ class Keeper:
                 notes[-1] += f" The checkpoint of step {checkpoint.progress.step} is used instead."
             return checkpoint.progress.step
         if notes:
-            raise CheckpointError(f"no checkpoint of {self.folder.parent} can be read: {notes[0]} To go on, {_WAY_OUT}")
+            raise CheckpointError(
+                f"no checkpoint of {self.folder.parent} can be read: {notes[0].rstrip('.')}; {_WAY_OUT}"
+            )
         if self.mark.is_file():
             raise CheckpointError(f"{self.folder.parent} has had checkpoints, but none is left; {_WAY_OUT}")
         return -1

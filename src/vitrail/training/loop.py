@@ -116,20 +116,20 @@ class Loop:
         try:
             yield from self.stop.awaited(self.batches(step), alone=alone)
         except Interruption:
-            raise StoppedError(self._stopped("stopped while a batch was awaited", saved=alone)) from None
+            raise StoppedError(self._saved("stopped", saves=alone)) from None
         except WorkerError as error:
             raise self._lost(error) from error
 
     def _lost(self, error: WorkerError) -> WorkerError:
         """Save before a run ends for want of a worker."""
-        return WorkerError(self._stopped(str(error).rstrip("."), saved=self.ranks.world == 1))
+        return WorkerError(self._saved(str(error).rstrip("."), saves=self.ranks.world == 1))
 
-    def _stopped(self, reason: str, *, saved: bool) -> str:
-        """Save between two steps, which a rank cannot do without the others, and say from where the run resumes."""
-        if saved:
-            self._checkpoint()
-            return f"{reason}; the run is saved at step {self.state.progress.step}, and the same command resumes it."
-        return f"{reason}; the same command resumes from the last checkpoint."
+    def _saved(self, reason: str, *, saves: bool = True) -> str:
+        """Save between two steps, unless other ranks would have to as well; say from where the run resumes."""
+        if not saves:
+            return f"{reason}; the same command resumes from the last checkpoint."
+        self._checkpoint()
+        return f"{reason}; the run is saved at step {self.state.progress.step}, the same command resumes from there."
 
     @property
     def steps(self) -> int:
@@ -162,10 +162,10 @@ class Loop:
         if not stopping:
             self._evaluate_in_time()
             stopping = bool(self._evaluators_due())  # one was interrupted
+        if stopping and (self.state.progress.step < self.steps or self._evaluators_due()):
+            raise StoppedError(self._saved("stopped"))
         if stopping or self._due(self.config.checkpoint_every):
             self._checkpoint()
-        if stopping and (self.state.progress.step < self.steps or self._evaluators_due()):
-            raise StoppedError(f"stopped after step {self.state.progress.step}; the same command resumes from there.")
 
     def _evaluators_due(self) -> list[Evaluator[Any]]:
         """Return the evaluators whose turn it is, without those that have had it."""
