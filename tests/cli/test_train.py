@@ -319,7 +319,7 @@ def test_a_broken_image_ends_the_run_with_its_name_unless_it_may_be_skipped(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_signal_saves_and_the_same_command_goes_on(number: int, code: int, data: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "vitrail", "train", str(data), "--steps", "400", "--batch", "6", "--threads", "1"]
     words += ["--device", "cpu", "--checkpoint-every", "1000"]

@@ -48,9 +48,8 @@ def test_a_run_that_is_extended_ends_as_one_that_was_planned_so_long(old: RunFol
     assert heard.first == 6
     assert result.steps == 10
     ends = [
-        made_loop(made_run(folder, each), resume=True)
-        for folder, each in ((whole, made), (longer, config))
-        for made in [_constant(steps=10)]
+        made_loop(made_run(whole, _constant(steps=10)), resume=True),
+        made_loop(made_run(longer, config), resume=True),
     ]
     assert_same(*map(weights, ends))
     rows = read_rows(whole / "metrics.jsonl")
@@ -82,10 +81,9 @@ def test_a_state_that_is_gone_or_another_is_refused(old: RunFolder, tmp_path: Pa
         (replace(there, step=5), "step-000000005.safetensors is gone"),
         (replace(there, digest="0" * 64), "is not the state with which the new run was to begin"),
     ):
+        run = made_run(tmp_path / extends.digest[:9], _constant(steps=10, extends=extends))
         with pytest.raises(InputError, match=words):
-            conduct(
-                made_run(tmp_path / extends.digest[:9], _constant(steps=10, extends=extends)), _Heard(), StopSignal()
-            )
+            conduct(run, _Heard(), StopSignal())
 
 
 def test_a_folder_without_a_state_cannot_be_extended(tmp_path: Path) -> None:

@@ -1,7 +1,11 @@
 """Stopping and going on is the same run, to the last bit."""
 
+import gc
 import os
 import shutil
+import signal
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +15,13 @@ from hypothesis import strategies as st
 
 from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, weights
 from vitrail.base.container import write_container
-from vitrail.base.errors import CheckpointError
+from vitrail.base.errors import CheckpointError, WorkerError
 from vitrail.base.files import atomic_write
 from vitrail.base.lines import read_rows
 from vitrail.base.tensors import from_tensors
 from vitrail.runs.config import Execution
 from vitrail.training.loop import Loop, StoppedError
+from vitrail.training.signals import StopSignal
 
 
 def _straight(folder: Path, workers: int = 0) -> Loop:
@@ -63,6 +68,46 @@ def test_workers_change_nothing_even_across_a_stop_and_an_epoch(
     assert loop.state.progress.step == 5  # 40 of 42 images: the next batch is in two epochs
     loop.run()
     assert_same(weights(loop), weights(straight[0]))
+
+
+def _with_worker(folder: Path, stop: StopSignal | None = None) -> Loop:
+    """A loop with one worker, which saves only when it has to."""
+    execution = Execution(checkpoint_every=10**6, workers=1, device="cpu")
+    return made_loop(made_run(folder, made_config(steps=2000, evaluate_every=2000, execution=execution)), stop=stop)
+
+
+def _signal_worker(number: int, after: float = 0.5) -> None:
+    """Send a signal to the worker of this process some time from now."""
+
+    def send() -> None:
+        for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+            os.kill(int(child), number)
+
+    threading.Timer(after, send).start()
+
+
+def test_a_run_whose_worker_is_killed_saves_and_says_so(tmp_path: Path) -> None:
+    loop = _with_worker(tmp_path)
+    _signal_worker(signal.SIGKILL)
+    with pytest.raises(WorkerError, match=r"ended from outside.*the run is saved at step \d+, the same") as error:
+        loop.run()
+    assert error.value.exit_code == 1
+    assert loop.keeper.paths()[0].name == f"step-{loop.state.progress.step:09}.safetensors"
+    assert loop.state.progress.step > 0
+
+
+def test_a_signal_stops_a_run_within_seconds_although_its_worker_is_stopped(tmp_path: Path) -> None:
+    with StopSignal() as stop:
+        loop = _with_worker(tmp_path, stop)
+        _signal_worker(signal.SIGSTOP)
+        threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        began = time.monotonic()
+        with pytest.raises(StoppedError, match="saved at step"):
+            loop.run()
+    del loop
+    gc.collect()
+    assert time.monotonic() - began < 2 + 5
+    assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
 
 def test_a_damaged_checkpoint_is_left_for_the_one_before_it(straight: tuple[Loop, Path], tmp_path: Path) -> None:
