@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.errors import ConfigError, InputError, VitrailError
 from vitrail.base.settings import to_dict
 from vitrail.runs.result import Result, RunCost, read_result
 
