@@ -14,8 +14,8 @@ LINES = [
 def test_an_svg_names_every_method_and_every_number_of_shots(tmp_path: Path) -> None:
     path = tmp_path / "shots.svg"
     write_shots(LINES, path, title="$x$ & 写真\x1b[31m")
-    drawn = ElementTree.parse(path)  # noqa: S314 - what was just written
-    texts = {"".join(node.itertext()) for node in drawn.iter() if node.tag.endswith("}text")}
+    picture = ElementTree.parse(path)  # noqa: S314 - what was just written
+    texts = {"".join(node.itertext()) for node in picture.iter() if node.tag.endswith("}text")}
     assert {"ridge", "probe", "1", "5", "600", "accuracy", "training images of each class"} <= texts
     assert "$x$ & 写真\\x1b[31m" in texts
 

@@ -17,7 +17,7 @@ SHOTS = Kind(name="a plot of few-shot accuracies", suffixes=(".svg", ".png"), ho
 COLOURS = ("#2563eb", "#dd5b1d", "#12875a", "#8b4fc9")
 MARKERS = "osD^v<>"
 ASIDE = 1.025
-"""How far points with the same shots stand beside each other, as a factor, so that their bars can be told apart."""
+"""Distance between points of the same shots, as a factor: it keeps their bars apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +30,11 @@ class ShotsLine:
     accuracies: tuple[float, ...]
     """The mean over draws, from 0 to 1."""
     spreads: tuple[float, ...]
-    """The deviation over draws; 0 where there was one."""
+    """The deviation over draws; 0 for a single draw."""
 
 
 def write_shots(lines: Sequence[ShotsLine], path: Path, *, title: str) -> None:
-    """Draw the lines over shots on a logarithmic axis, with bars for their spread, and write the picture."""
+    """Draw accuracy over shots on a logarithmic axis, with bars for the spread, and write the picture."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullLocator
 
@@ -60,8 +60,8 @@ def write_shots(lines: Sequence[ShotsLine], path: Path, *, title: str) -> None:
         axes.grid(True, color="#e6e6e1")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
-        drawn = io.BytesIO()
+        picture = io.BytesIO()
         metadata = {"Date": None, "Creator": CREATOR} if kind == "svg" else {"Software": CREATOR}
-        figure.savefig(drawn, format=kind, dpi=150, metadata=metadata)
+        figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
     with atomic_write(path) as file:
-        file.write(drawn.getvalue())
+        file.write(picture.getvalue())

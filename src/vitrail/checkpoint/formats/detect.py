@@ -7,6 +7,7 @@ from typing import Any
 from vitrail.base.container import Container, open_container
 from vitrail.base.errors import CheckpointError, ConfigError
 from vitrail.base.outputs import read_head
+from vitrail.base.reading import open_regular
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.archive import open_archive
 from vitrail.checkpoint.contents import Contents, needed_shapes
@@ -22,16 +23,18 @@ _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 def read_any(path: Path, hints: Hints, *, pickle: bool = False, resident: bool = False) -> Contents:
     """Read a file or folder of any supported format; `resident` keeps its tensors in memory, not in the file."""
-    if not path.is_dir() and not path.is_file():
-        raise CheckpointError(f"there is no file or folder {path}.")
     try:
+        if not path.exists():
+            raise CheckpointError(f"there is no file or folder {path}.")
         if path.is_dir():
             return _read_folder(path, hints, pickle=pickle, resident=resident)
         return _read_file(path, hints, pickle=pickle, resident=resident)
     except ConfigError as error:
         raise CheckpointError(f"{path} does not tell of a model that can be built: {error}") from None
-    except (MemoryError, OSError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error or type(error).__name__}.") from None
+    except MemoryError:
+        raise CheckpointError(f"{path} needs more memory than there is.") from None
+    except (OSError, ValueError) as error:  # the second: a name with a zero byte
+        raise CheckpointError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 
 
 def holds_format(path: Path, name: FormatName) -> bool:
@@ -64,7 +67,7 @@ def _read_folder(path: Path, hints: Hints, *, pickle: bool, resident: bool) -> C
 
 
 def _read_file(path: Path, hints: Hints, *, pickle: bool, resident: bool) -> Contents:
-    with path.open("rb") as file:
+    with open_regular(path, CheckpointError) as file:
         start = file.read(512)
     if _is_pickle(path, start):
         if not pickle:
