@@ -84,7 +84,7 @@ def test_devices_that_are_not_there(device: object, model: Path, data: Path) -> 
 )
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 def test_tensors_that_are_not_images(image: object) -> None:
-    with pytest.raises(VitrailError, match="image 0|tensor|array"):
+    with pytest.raises(VitrailError, match=r"image 0|tensor|array"):
         vitrail.predict(small_model(), image, labels=["a", "b", "c"])
 
 
