@@ -30,48 +30,6 @@ def unguarded(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""How a cell begins that a spreadsheet would run, or that `guarded` has changed."""
-
-
-def guarded(cell: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would run as a formula, as its users do."""
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def unguarded(cell: str) -> str:
-    """Undo `guarded`."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
-
-
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""How a cell begins that a spreadsheet would run, or that `guarded` has changed."""
-
-
-def guarded(cell: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would run as a formula, as its users do."""
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def unguarded(cell: str) -> str:
-    """Undo `guarded`."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
-
-
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""How a cell begins that a spreadsheet would run, or that `guarded` has changed."""
-
-
-def guarded(cell: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would run as a formula, as its users do."""
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def unguarded(cell: str) -> str:
-    """Undo `guarded`."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
-
-
 def write_csv(file: BinaryIO, rows: Iterable[Sequence[str | float | None]]) -> None:
     """Write rows in UTF-8; lone surrogates are escaped, and nothing is a formula.
 
