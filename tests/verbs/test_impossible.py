@@ -74,7 +74,6 @@ def test_devices_that_are_not_there(device: object, model: Path, data: Path) -> 
     [
         torch.zeros(3, 8, 8, dtype=torch.uint8, device="meta"),
         torch.zeros(3, 8, 8, dtype=torch.uint8).to_sparse(),
-        torch.zeros(8, 8, dtype=torch.uint8).to_sparse_csr(),
         torch.zeros(0, 8, 3, dtype=torch.uint8),
         torch.zeros(3, 8, 8, dtype=torch.complex64),
         np.zeros((8, 8, 3), object),
@@ -82,7 +81,6 @@ def test_devices_that_are_not_there(device: object, model: Path, data: Path) -> 
     ],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 def test_tensors_that_are_not_images(image: object) -> None:
     with pytest.raises(VitrailError, match=r"image 0|tensor|array"):
         vitrail.predict(small_model(), image, labels=["a", "b", "c"])

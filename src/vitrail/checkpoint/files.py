@@ -16,8 +16,9 @@ from vitrail.base.files import path_of
 from vitrail.base.memory import check_memory
 from vitrail.base.tensors import from_tensors
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats.all import FormatName, write_any
+from vitrail.checkpoint.formats.all import write_any
 from vitrail.checkpoint.formats.detect import read_any
+from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.store import check_labels, check_pixels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing

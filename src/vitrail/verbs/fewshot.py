@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
@@ -16,23 +16,22 @@ from vitrail.base.progress import Progress, silent
 from vitrail.data.budget import Budget
 from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
+from vitrail.evaluation.defaults import L2, NEIGHBOURS, C, MethodName
 from vitrail.evaluation.extractor import Extractor
 from vitrail.evaluation.feature_files import default_folder
 from vitrail.evaluation.features import feature_preprocessing
 from vitrail.evaluation.fewshot import Method, Shots, check_shots, extract_drawn, extract_labelled, measure
 from vitrail.evaluation.fewshot_result import FewShot
-from vitrail.evaluation.neighbours import NEIGHBOURS
 from vitrail.evaluation.neighbours import neighbours as nearest
-from vitrail.evaluation.probe import C, probe
-from vitrail.evaluation.ridge import L2, ridge
+from vitrail.evaluation.probe import probe
+from vitrail.evaluation.ridge import ridge
 from vitrail.model.patches import Size
 from vitrail.report.shots import SHOTS, ShotsLine, write_shots
 from vitrail.verbs.names import model_name
 from vitrail.verbs.network import FileSettings, ModelLike, open_network
 
 File = str | os.PathLike[str]
-MethodName = Literal["ridge", "neighbours", "probe"]
-METHODS: tuple[MethodName, ...] = ("ridge", "neighbours", "probe")
+METHODS: tuple[MethodName, ...] = get_args(MethodName)
 
 
 def fewshot(

@@ -11,9 +11,10 @@ from vitrail.base.reading import open_regular
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.archive import open_archive
 from vitrail.checkpoint.contents import Contents, needed_shapes
-from vitrail.checkpoint.formats.all import FORMATS, NAMES, FormatName
+from vitrail.checkpoint.formats.all import FORMATS
 from vitrail.checkpoint.formats.folder import FOLDER_FILES, read_json
 from vitrail.checkpoint.formats.format import Weights
+from vitrail.checkpoint.formats.names import NAMES, FormatName
 from vitrail.checkpoint.infer import Hints
 from vitrail.checkpoint.pickled import open_pickled
 from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
