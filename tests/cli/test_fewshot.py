@@ -179,7 +179,7 @@ def test_a_broken_image_is_named_unless_it_may_be_skipped(
         (["--probe-c", "-1"], "--probe-c is given -1.0"),
         (["--neighbours", "0"], "--neighbours is given 0"),
         (["--methods", "forest"], "takes one of"),
-        (["--plot", "shots.pdf"], "must end in .svg or .png"),
+        (["--plot", "shots.pdf"], "ends in .svg or .png"),
         (["--plot", "nowhere/shots.svg"], "there is no folder nowhere"),
         (["--shots", "1", "--batch", "0"], "batch is 0"),
         (["--device", "cuda"], "cuda"),

@@ -15,11 +15,17 @@ The command line prints the sentence and exits with its code: 2 for wrong usage 
 import difflib
 from collections.abc import Iterable
 
+from vitrail.base.printable import shortened
+
 
 class VitrailError(Exception):
-    """Anything that Vitrail refuses, in one sentence."""
+    """Anything that Vitrail refuses, in one sentence; numbers and words without an end are shortened."""
 
     exit_code = 2
+
+    def __init__(self, sentence: str = "") -> None:
+        """Keep the sentence."""
+        super().__init__(shortened(sentence))
 
 
 class ConfigError(VitrailError):

@@ -7,7 +7,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from vitrail.base.errors import InputError, WriteError
+from vitrail.base.errors import ConfigError, InputError, WriteError
+
+
+def path_of(name: str | os.PathLike[str], setting: str) -> Path:
+    """Return a path that was given; an empty one, which Python takes for the current folder, is refused."""
+    text = os.fspath(name)
+    if not text or "\0" in text:
+        shown = "empty" if not text else "a name with a zero byte"
+        raise ConfigError(f"`{setting}` is {shown}, but must be a path.")
+    return Path(text)
 
 
 @contextmanager
@@ -66,14 +75,12 @@ def sync_folder(folder: Path) -> None:
 
 def check_writable(path: Path) -> None:
     """Refuse a file that could not be written, before the work that leads to it."""
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
     try:
-        is_folder = path.is_dir()
-    except OSError as error:
+        if not path.parent.is_dir():
+            raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
+        _refuse_another_kind(path)
+    except OSError as error:  # a name that is too long, a folder without rights
         raise InputError(f"{path} cannot be written: {error.strerror}; give another name.") from None
-    if is_folder:
-        raise InputError(f"{path} is a folder, but a file is to be written there; give another name.")
     try:
         with tempfile.TemporaryFile(
             dir=path.parent

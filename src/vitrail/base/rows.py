@@ -3,7 +3,16 @@
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import BinaryIO
+
+from vitrail.base.outputs import read_head
+
+
+def read_header(path: Path) -> list[str]:
+    """Return the first row of a CSV, as far as it lies near the beginning of the file."""
+    line = read_head(path).decode("utf-8-sig", errors="replace").partition("\n")[0]
+    return next(csv.reader([line]), [])
 
 
 def write_csv(file: BinaryIO, rows: Iterable[Sequence[str | float | None]]) -> None:

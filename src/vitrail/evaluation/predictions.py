@@ -19,17 +19,25 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.files import atomic_write
-from vitrail.base.rows import write_csv
+from vitrail.base.outputs import Kind
+from vitrail.base.rows import read_header, write_csv
 from vitrail.data.dataset import Dataset
 from vitrail.evaluation.classify import Answers
 from vitrail.evaluation.real import Real
+
+FIRST = ["image", "truth", "predicted", "right"]
+EVALUATED = Kind(
+    name="a table of an evaluation's predictions",
+    suffixes=(".csv",),
+    holds=lambda path: read_header(path)[: len(FIRST)] == FIRST,
+)
 
 
 def write_predictions(path: Path, dataset: Dataset, answers: Answers, *, real: Real | None = None) -> None:
     """Write the file, whole or not at all; the labels of the data set are those of the answers."""
     top = answers.best.shape[1]
     ranked = [column for place in range(1, top + 1) for column in (f"class_{place}", f"probability_{place}")]
-    header = ["image", "truth", "predicted", "right", *(["real"] if real else []), "confidence", *ranked]
+    header = [*FIRST, *(["real"] if real else []), "confidence", *ranked]
     rows = (_row(index, dataset, answers, real) for index in map(int, np.flatnonzero(answers.answered)))
     with atomic_write(path) as file:
         write_csv(file, chain([header], rows))

@@ -7,9 +7,12 @@ from pathlib import Path
 from vitrail.base.files import atomic_write
 from vitrail.report import answers, facts
 from vitrail.report.reliability import Bin, calibration
-from vitrail.report.report import page
+from vitrail.report.report import page, page_kind
 from vitrail.report.section import Figure, Section, section
 from vitrail.report.story import DataStory, EvaluationStory, Mistake
+
+GENERATOR = "Vitrail evaluation"
+EVALUATION = page_kind("the page of an evaluation", GENERATOR)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +47,7 @@ def render_evaluation(content: EvaluationPage) -> str:
     if content.bins:
         sections += [calibration(content.bins, content.calibration), answers.mistakes(content.mistakes)]
     sections += [facts.data(content.data), section("Model", facts.facts_table(content.model))]
-    return page(content.title, content.notes, sections, content.figures)
+    return page(content.title, content.notes, sections, content.figures, generator=GENERATOR)
 
 
 def write_evaluation(content: EvaluationPage, path: Path) -> None:

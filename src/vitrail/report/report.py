@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vitrail.base.files import atomic_write
+from vitrail.base.outputs import Kind, marked
 from vitrail.report import facts
 from vitrail.report.curves import curves
 from vitrail.report.markup import Html, join, tag, text
@@ -21,6 +22,11 @@ POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 """What a browser may load for the page: only what is inside it."""
 
 
+def page_kind(name: str, generator: str) -> Kind:
+    """Return the kind of a page that `document` marks with a generator."""
+    return Kind(name=name, suffixes=(".html",), holds=marked(f'name="generator" content="{generator}"'.encode()))
+
+
 def render(story: RunStory) -> str:
     """Return the page as HTML."""
     sections = [curves(story.metrics, story.split)]
@@ -30,13 +36,20 @@ def render(story: RunStory) -> str:
     return page(story.title, story.notes, [*sections, facts.settings(story.settings)])
 
 
-def page(title: str, notes: Sequence[str], sections: Sequence[Section], figures: Sequence[Figure] = ()) -> str:
+def page(
+    title: str,
+    notes: Sequence[str],
+    sections: Sequence[Section],
+    figures: Sequence[Figure] = (),
+    *,
+    generator: str = "",
+) -> str:
     """Return a page of sections as HTML; their figures stand at its top, after those of the page itself."""
     tiles = [*figures, *(figure for part in sections for figure in part.figures)]
     parts = [tag("header", tag("h1", text(title))), _notes(notes), _tiles(tiles)]
     parts += [part.html for part in sections]
     parts.append(tag("footer", text("Made by Vitrail.")))
-    return document(title, tag("main", *parts))
+    return document(title, tag("main", *parts), generator=generator)
 
 
 def write_report(story: RunStory, path: Path) -> None:
@@ -67,11 +80,13 @@ def _notes(sentences: Sequence[str]) -> Html:
     return tag("section", tag("ul", *(tag("li", text(sentence)) for sentence in sentences)), class_="notes")
 
 
-def document(title: str, body: Html) -> str:
-    """Return a self-contained page."""
+def document(title: str, body: Html, *, generator: str = "") -> str:
+    """Return a self-contained page; `generator` is the mark by which a kind of page is recognised."""
+    mark = [tag("meta", name="generator", content=generator)] if generator else []
     head = join(
         (
             tag("meta", charset="utf-8"),
+            *mark,
             tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
             tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
             tag("title", text(title)),

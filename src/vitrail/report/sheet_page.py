@@ -8,10 +8,12 @@ from vitrail.base.shapes import Pixels
 from vitrail.data.survey.sheet import Pair, Pairs, Picture, Sheet, SheetClass
 from vitrail.report.markup import Html, join, name, number, section, tag, text
 from vitrail.report.plots import data_uri, thumbnail
-from vitrail.report.report import document
+from vitrail.report.report import document, page_kind
 
 FEW = 64
 """Pixels of the longer side up to which an image is enlarged in squares, to show its pixels."""
+GENERATOR = "Vitrail contact sheet"
+SHEET = page_kind("a contact sheet", GENERATOR)
 _KINDS = {"exact": "same pixels", "near": "nearly the same, {:.3f}", "mirrored": "mirrored, {:.3f}"}
 
 
@@ -22,7 +24,7 @@ def render_sheet(sheet: Sheet) -> str:
         parts.append(_augmented(sheet))
     parts += [_twice(pairs) for pairs in sheet.pairs]
     parts.append(tag("footer", text("Made by Vitrail.")))
-    return document(f"{sheet.where}: contact sheet", tag("main", *parts))
+    return document(f"{sheet.where}: contact sheet", tag("main", *parts), generator=GENERATOR)
 
 
 def write_sheet(sheet: Sheet, path: Path) -> None:

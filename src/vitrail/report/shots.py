@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitrail.base.errors import InputError
 from vitrail.base.files import atomic_write
+from vitrail.base.outputs import Kind, marked
 from vitrail.base.printable import printable
 from vitrail.report.curves import percent_axis
 from vitrail.report.svg import page_style
 
-SUFFIXES = (".svg", ".png")
+CREATOR = "Vitrail few-shot"
+"""Stands in the header of a picture, which is recognised by it."""
+SHOTS = Kind(name="a plot of few-shot accuracies", suffixes=(".svg", ".png"), holds=marked(CREATOR.encode()))
 COLOURS = ("#2563eb", "#dd5b1d", "#12875a", "#8b4fc9")
 MARKERS = "osD^v<>"
 ASIDE = 1.025
@@ -29,14 +31,6 @@ class ShotsLine:
     """The mean over draws, from 0 to 1."""
     spreads: tuple[float, ...]
     """The deviation over draws; 0 for a single draw."""
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a picture that cannot be written, before the work starts."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"the picture {path} cannot be written: its name must end in {' or '.join(SUFFIXES)}.")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
 
 
 def write_shots(lines: Sequence[ShotsLine], path: Path, *, title: str) -> None:
@@ -67,6 +61,7 @@ def write_shots(lines: Sequence[ShotsLine], path: Path, *, title: str) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
         picture = io.BytesIO()
-        figure.savefig(picture, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        metadata = {"Date": None, "Creator": CREATOR} if kind == "svg" else {"Software": CREATOR}
+        figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
     with atomic_write(path) as file:
         file.write(picture.getvalue())

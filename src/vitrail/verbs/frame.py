@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vitrail.base.notes import Note
-from vitrail.base.printable import printable
+from vitrail.base.printable import line
 from vitrail.base.ranks import Ranks
 from vitrail.runs.config import Device, Execution
 from vitrail.training.signals import StopSignal
 from vitrail.verbs.computing import computing
-from vitrail.verbs.watch import Words, line
+from vitrail.verbs.watch import Words
 
 
 @contextmanager
@@ -28,4 +28,4 @@ def training_frame(
 
 
 def _to_stderr(words: Words) -> Note:
-    return lambda sentence: line(f"vitrail: {printable(words(sentence))}")
+    return lambda sentence: line(f"vitrail: {words(sentence)}")
