@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from vitrail.base.errors import ConfigError, WriteError
-from vitrail.base.journal import Journal, read_rows
+from vitrail.base.journal import Journal
+from vitrail.base.lines import read_rows
 from vitrail.base.trackers import make_trackers
 
 
@@ -45,6 +46,23 @@ def test_rewinding_forgets_later_lines_and_one_that_was_cut_off(tmp_path: Path) 
         file.write('{"step": 6, "lo')
     journal.rewind(3)
     assert [row["step"] for row in read_rows(tmp_path / "metrics.jsonl")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("bad", [b'{"step": 3, "lo', b'{"step": "3"}', b'{"step": 3, "loss": "low"}', b"\xff", b"null"])
+def test_rewinding_keeps_the_lines_behind_a_damaged_one_and_the_file_as_it_was(bad: bytes, tmp_path: Path) -> None:
+    journal, path = Journal(tmp_path), tmp_path / "metrics.jsonl"
+    for step in range(1, 6):
+        journal.log(step, {"loss": float(step)})
+    lines = path.read_bytes().splitlines()
+    lines[2] = bad
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    before = path.read_bytes()
+    (note,) = journal.rewind(4)
+    assert [row["step"] for row in read_rows(path)] == [1, 2, 4]
+    assert (tmp_path / "metrics.jsonl.damaged-1").read_bytes() == before
+    assert "metrics.jsonl is damaged in line 3" in note
+    assert "metrics.jsonl.damaged-1" in note
+    assert journal.rewind(4) == []
 
 
 def test_a_journal_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

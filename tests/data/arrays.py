@@ -20,6 +20,9 @@ class ArrayPictures:
     def read(self, row: int) -> np.ndarray | bytes:
         return self.images[row]
 
+    def stamp(self, row: int) -> bytes:
+        return bytes(self.read(row))
+
 
 def dataset(images: list[np.ndarray | bytes], targets: np.ndarray, *, channels: int = 3) -> Dataset:
     return Dataset(

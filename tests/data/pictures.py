@@ -27,6 +27,9 @@ class Listed:
             raise OSError(5, found)
         return found
 
+    def stamp(self, row: int) -> bytes:
+        return bytes(self.read(row))
+
 
 def dataset(found: Sequence[bytes | np.ndarray | str], targets: Sequence[int], **fields) -> Dataset:
     labels = fields.pop("labels", tuple(f"class {number}" for number in range(max(targets, default=-1) + 1)))

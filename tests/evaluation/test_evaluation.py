@@ -25,6 +25,9 @@ class Broken(Made):
             raise ImageError("it is broken.")
         return self.images[row]
 
+    def stamp(self, row: int) -> bytes:
+        return bytes(self.read(row))
+
 
 def _data(count: int = 40, *, pictures: type[Made] = Made, labels: tuple[str, ...] = LABELS) -> Dataset:
     return Dataset(

@@ -10,11 +10,11 @@ from sklearn.metrics import confusion_matrix
 
 from tests.report.pages import curve_points, figure, pairs, part, read, settings, tables, words
 from tests.training.making import CLASSES, made_config, made_run
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
+from vitrail.base.settings import flatten
 from vitrail.checkpoint.files import load
 from vitrail.data.dataset import Dataset
 from vitrail.runs.conduct import conduct
-from vitrail.runs.config import flatten
 from vitrail.runs.train import Run
 from vitrail.training.signals import StopSignal
 

@@ -41,6 +41,9 @@ class Made:
     def read(self, row: int) -> np.ndarray:
         return self.images[row]
 
+    def stamp(self, row: int) -> bytes:
+        return bytes(self.read(row))
+
 
 def made_dataset(count: int, *, seed: int = 0, split: str = "train") -> Dataset:
     """Dark images, bright images, and images with a bright left half."""

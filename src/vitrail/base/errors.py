@@ -6,7 +6,8 @@
     |-- InputError          images, tensors or files that do not fit the model
     |   |-- CheckpointError a file of weights that is damaged, unknown, or does not fit
     |   `-- ImageError      one image that is broken, too large, or of a format that is not read
-    `-- WriteError          a file that could not be written: a full disk, a folder without permission
+    |-- WriteError          a file that could not be written: a full disk, a folder without permission
+    `-- WorkerError         a process that read images and was ended from outside
 
 The command line prints the sentence and exits with its code: 2 for wrong usage or input, 1 for work that failed.
 `--debug` shows the traceback.
@@ -50,6 +51,12 @@ class ImageError(InputError):
 
 class WriteError(VitrailError):
     """A file that could not be written; the file that was there before is unchanged."""
+
+    exit_code = 1
+
+
+class WorkerError(VitrailError):
+    """A process that read images, and was ended from outside."""
 
     exit_code = 1
 

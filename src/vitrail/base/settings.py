@@ -1,6 +1,9 @@
 """Dataclasses to plain dicts and back, strict on unknown keys: configs inside files."""
 
 import dataclasses
+import json
+import math
+import sys
 import types
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -59,6 +62,34 @@ def from_dict(kind: type[Config], settings: Any, *, where: str = "the settings")
         return kind(**fields)
     except VitrailError as error:
         raise ConfigError(f"{where} do not make a {kind.__name__}: {error}") from None
+
+
+def flatten(settings: Any, path: str = "") -> dict[str, Any]:
+    """Name every plain setting by its path: schedule.peak."""
+    if not isinstance(settings, Mapping):
+        return {path: settings}
+    named: dict[str, Any] = {}
+    for name, value in settings.items():
+        named |= flatten(value, f"{path}.{name}" if path else name)
+    return named
+
+
+def told_apart(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """Tell, setting by setting, in what plain settings differ."""
+    one, other = flatten(ours), flatten(theirs)
+    return [
+        f"{name} is {_short(one.get(name))} here and {_short(other.get(name))} there"
+        for name in sorted(one.keys() | other.keys())
+        if one.get(name) != other.get(name)
+    ]
+
+
+def check_finite(settings: Mapping[str, Any]) -> None:
+    """Refuse plain settings with a number that is not finite."""
+    for path, value in flatten(settings).items():
+        numbers = value if isinstance(value, list) else [value]
+        if any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
+            raise ConfigError(f"{path} is {_excerpt(value)}, but must be finite.")
 
 
 def _tag(config: Any) -> dict[str, Any]:
@@ -127,6 +158,8 @@ def _value(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
         except VitrailError as error:
             problems.append(f"{path}: {str(error).rstrip('.')}")
             return None
+    if origin is list and isinstance(value, list):
+        return [_value(get_args(kind)[0], item, f"{path}[{at}]", problems) for at, item in enumerate(value)]
     if origin is tuple and isinstance(value, list | tuple):
         kinds = get_args(kind)
         each = [kinds[0]] * len(value) if kinds[1:] == (Ellipsis,) else list(kinds)
@@ -141,7 +174,10 @@ def _value(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
     elif origin is Literal and value in get_args(kind):
         return value
     elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        if abs(value) <= sys.float_info.max:
+            return float(value)
+        problems.append(f"{path} is {_excerpt(value)}, but must be finite")
+        return None
     elif kind is Any or (
         isinstance(kind, type) and isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     ):
@@ -163,5 +199,12 @@ def _described(kind: Any) -> str:
 
 
 def _excerpt(value: Any) -> str:
-    text = repr(value)
+    return _cut(repr(value))
+
+
+def _short(value: Any) -> str:
+    return _cut(json.dumps(value))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."

@@ -101,6 +101,10 @@ class RunFlags:
     """Under torchrun: spread parameters, gradients and optimiser over the ranks (FSDP2)."""
     track: Annotated[tuple[TrackerName, ...], flag("NAME [NAME ...]", "none")] = ()
     """Trackers that see the metrics too: tensorboard, wandb, mlflow."""
+    restart: Switch = False
+    """Begin again in a folder that has a run already; that one is kept under another name."""
+    same_data: Switch = False
+    """Resume although the files of the data have other times: they hold the same images."""
     set: Annotated[tuple[str, ...], flag("PATH=VALUE [...]", "none")] = ()
     """Any setting of config.json by its path, such as augmentation.flip=0 or optimizer.beta2=0.95."""
 

@@ -44,8 +44,9 @@ def open_source(path: str, *, pickle: bool = False, num_heads: int | None = None
     """Read what a file says of its model, and remember its digest."""
     contents = _read(path, pickle, num_heads)
     size, channels = contents.config.image_size, contents.config.channels
+    place = str(Path(path).absolute())  # to be found from another working folder too
     return Source(
-        start=StartConfig(path=path, digest=_digest(contents, path), pickle=pickle, num_heads=num_heads),
+        start=StartConfig(path=place, digest=_digest(contents, path), pickle=pickle, num_heads=num_heads),
         config=contents.config,
         preprocessing=contents.preprocessing or preset("google", image_size=size, channels=channels),
     )

@@ -21,7 +21,7 @@ from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
 from vitrail.runs.adapt import adapt
 from vitrail.runs.config import DataConfig
-from vitrail.runs.data import RunData
+from vitrail.runs.data import RunData, absolute
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder, claimed
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.series import Cell, Row, Series, Table, Watch
@@ -147,7 +147,7 @@ def task_run(
         image_size=image_size,
         frozen=False,
     )
-    where = DataConfig(where=data.train.where, skip_broken=skip_broken, role="transfer")
+    where = DataConfig(where=absolute(data.train.where), skip_broken=skip_broken, role="transfer")
     config = fill(draft, where, data, steps=steps, epochs=None, changes=changes, evaluations=1)
     run = Run(config=config, data=data, folder=RunFolder(path=out), ranks=ranks)
     run.check()

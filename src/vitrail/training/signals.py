@@ -1,9 +1,25 @@
-"""Ctrl-C and SIGTERM ask a run to stop after the step it is in; a second Ctrl-C does not wait."""
+"""Ctrl-C, SIGTERM and a closed terminal ask a run to stop after the step it is in; a second Ctrl-C does not wait.
+
+Nor does anything wait for a batch that may never come, from a process that is stopped or a disk that hangs: a signal
+interrupts that, since nothing is half done then.
+"""
 
 import signal
 import threading
+import time
+from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
+
+Batch = TypeVar("Batch")
+
+PATIENCE = 3.0
+"""Seconds that one of several ranks goes on waiting for its batch: the others may need it to save together."""
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class Interruption(BaseException):
+    """A stop that came while a batch was awaited."""
 
 
 class StopSignal:
@@ -12,24 +28,61 @@ class StopSignal:
     def __init__(self) -> None:
         self.asked = False
         self.number: int | None = None
+        self._since = 0.0
+        self._patience: float | None = None
+        """How long a batch is still awaited after a signal; None while none is awaited."""
+        self._timer: threading.Timer | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "StopSignal":
-        """Start to listen; only the main thread can."""
+        """Start to listen; only the main thread can. Under nohup, a terminal may be closed."""
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._ask)
+            for number in _SIGNALS:
+                if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._ask)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Give the signals back."""
+        if self._timer is not None:
+            self._timer.cancel()
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def awaited(self, batches: Iterator[Batch], *, alone: bool = True) -> Iterator[Batch]:
+        """Pass batches on; a signal while one is awaited raises `Interruption`, on one of several ranks a bit later."""
+        patience = 0.0 if alone else PATIENCE
+        while True:
+            self._patience = patience
+            try:
+                self._interrupt()
+                batch = next(batches, None)
+            finally:
+                self._patience = None
+            if batch is None:
+                return
+            yield batch
 
     def _ask(self, number: int, _: FrameType | None) -> None:
         if self.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.asked, self.number = True, number
+        if self.number is None:
+            self._since = time.monotonic()
+        self.asked, self.number = True, self.number or number
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Give up waiting for a batch after a signal, or have this called again when it is time for that."""
+        if self.number is None or self._patience is None:
+            return
+        left = self._since + self._patience - time.monotonic()
+        if left <= 0:
+            raise Interruption
+        main = threading.main_thread().ident
+        if self._timer is None and signal.SIGTERM in self._before and main is not None:
+            self._timer = threading.Timer(left, signal.pthread_kill, (main, signal.SIGTERM))
+            self._timer.daemon = True
+            self._timer.start()
 
     @property
     def exit_code(self) -> int:

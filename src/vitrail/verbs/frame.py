@@ -7,6 +7,7 @@ from vitrail.base.notes import Note
 from vitrail.base.printable import line
 from vitrail.base.ranks import Ranks
 from vitrail.runs.config import Device, Execution
+from vitrail.runs.folder import RUN_LOCK, RunFolder
 from vitrail.training.signals import StopSignal
 from vitrail.verbs.computing import computing
 from vitrail.verbs.watch import Words
@@ -25,6 +26,17 @@ def training_frame(
         ) as ranks,
     ):
         yield ranks, stop
+
+
+def set_aside(folder: RunFolder, ranks: Ranks, note: Note, lock: str = RUN_LOCK) -> None:
+    """Free the name of a folder for a run that is to begin again; every rank calls it."""
+
+    def rename() -> int:
+        if sentence := folder.set_aside(lock):
+            note(sentence)
+        return 0
+
+    ranks.follow(rename)
 
 
 def _to_stderr(words: Words) -> Note:

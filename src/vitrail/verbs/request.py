@@ -15,6 +15,7 @@ from vitrail.base.trackers import TrackerName
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
 from vitrail.runs.config import DataConfig, Device, with_settings
+from vitrail.runs.data import absolute_data
 from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape
 from vitrail.training.step import Precision
@@ -50,8 +51,10 @@ EXECUTION = {
     name: f"execution.{name}"
     for name in ("device", "threads", "workers", "recompute", "shard", "keep_checkpoints", "track", "micro_batch")
 } | {"compile": "execution.compiled"}
-SHAPING = ("recipe", "image_size", "epochs", "minutes", "fraction", "val_fraction")
+SHAPING = ("recipe", "image_size", "fraction", "val_fraction")
 """Keywords that shape a run once and for all: they cannot change a stored one."""
+LENGTHS = ("epochs", "minutes")
+"""The same of its length, unless it is extended."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +119,10 @@ class RunRequest:
     """Any other setting of `RunConfig` by its path, such as augmentation.flip; it has the last word."""
     resume: str | Path | None = None
     """The folder of a run to resume, with its own settings."""
+    restart: bool = False
+    """Begin again in a folder that has a run already; that one is kept under another name."""
+    same_data: bool = False
+    """Resume although the files of the data have other times: they hold the same images."""
     out: str | Path | None = None
     """The folder of the run."""
 
@@ -154,7 +161,7 @@ class RunRequest:
         shares = {f"data.{name}": getattr(self, name) for name in ("val_fraction", "fraction") if self.asks(name)}
         paths = shares | {path: value for path, value in self.changes.items() if path.startswith("data.")}
         settings = with_settings({"data": {"where": str(where)}}, paths)["data"]
-        return from_dict(DataConfig, settings, where="the settings of the data")
+        return absolute_data(from_dict(DataConfig, settings, where="the settings of the data"))
 
     def refuse(self, names: Sequence[str], way: str) -> None:
         """Refuse keywords that a stored run has no use for any more; `way` is the one that names it."""

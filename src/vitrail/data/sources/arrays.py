@@ -6,6 +6,7 @@ Images are N x H x W, N x H x W x C or N x C x H x W (C at the end wins when bot
 are; whole numbers from 0 to 255; floats from 0 to 1 (times 255) or from 0 to 255, rounded; anything else is refused.
 """
 
+import hashlib
 import math
 import os
 import zipfile
@@ -64,6 +65,10 @@ class ArrayPictures:
         """Return height x width x channel."""
         part, at = self._place(row)
         return np.array(part.images[at])  # a copy: nobody writes into the data, and a mapped file is left as it is
+
+    def stamp(self, row: int) -> bytes:
+        """Return the numbers of an image, shortened."""
+        return hashlib.blake2b(self.read(row).data, digest_size=16).digest()
 
 
 def pile_of(where: str, parts: Sequence[Part], names: Sequence[str] = (), notes: tuple[str, ...] = ()) -> Pile:

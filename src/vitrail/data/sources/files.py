@@ -39,6 +39,28 @@ class Files:
         """Read a whole file, if it is a plain one inside the allowed folders."""
         return read_inside(os.path.join(os.fsencode(self.root), self.paths[row]), self.allowed)  # noqa: PTH118
 
+    def stamp(self, row: int) -> bytes:
+        """Return the path below the root, size and time of a file."""
+        return stamp_file(os.path.join(os.fsencode(self.root), self.paths[row]), self.paths[row])  # noqa: PTH118
+
+
+def stamp_file(path: bytes, name: bytes) -> bytes:
+    """Return a name with the size and the time of a file, by which a changed one is known."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return name
+    return b"%b\0%d\0%d" % (name, status.st_size, status.st_mtime_ns)
+
+
+class FileStamps(dict[Path, bytes]):
+    """The stamps of large files that hold many images, each looked up once."""
+
+    def __missing__(self, path: Path) -> bytes:
+        """Look at a file."""
+        self[path] = stamp = stamp_file(os.fsencode(path), os.fsencode(path.name))
+        return stamp
+
 
 def read_inside(path: bytes, allowed: tuple[bytes, ...]) -> bytes:
     """Read a plain file whose real place is below one of the allowed folders."""

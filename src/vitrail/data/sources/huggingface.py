@@ -18,7 +18,7 @@ import numpy as np
 from vitrail.base.errors import InputError
 from vitrail.base.extras import require
 from vitrail.base.reading import read_json
-from vitrail.data.sources.files import is_file_in
+from vitrail.data.sources.files import FileStamps, is_file_in
 from vitrail.data.sources.pile import Pile, split_of
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
 
@@ -37,6 +37,7 @@ class ArrowPictures:
         self.files, self.columns = files, columns
         self.ends = np.cumsum(lengths)
         self._tables: dict[int, Any] = {}
+        self._stamps = FileStamps()
 
     def __len__(self) -> int:
         """Count the images."""
@@ -50,6 +51,10 @@ class ArrowPictures:
         """Return the file and the row in it."""
         file, at = self._place(row)
         return f"{self.files[file]}[{at}]"
+
+    def stamp(self, row: int) -> bytes:
+        """Return the row, and the size and time of its file."""
+        return b"%d\0" % row + self._stamps[self.files[self._place(row)[0]]]
 
     def read(self, row: int) -> bytes:
         """Read one image."""
