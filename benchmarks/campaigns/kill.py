@@ -195,11 +195,8 @@ def prepare(place: Path, kinds: list[tuple[str, int]]) -> dict[tuple[str, int], 
     shutil.copy(place / "start" / "run" / "model.safetensors", place / "start.safetensors")
     references = {}
     for verb, ranks in kinds:
-        references[verb, ranks] = refer(verb, ranks, place)
-        print(
-            f"{verb} on {ranks}: {references[verb, ranks].seconds:.2f} s, {references[verb, ranks].calls} calls",
-            flush=True,
-        )
+        references[verb, ranks] = reference = refer(verb, ranks, place)
+        print(f"{verb} on {ranks}: {reference.seconds:.2f} s, {reference.calls} calls", flush=True)
     return references
 
 

@@ -197,8 +197,14 @@ def test_a_terminal_that_is_closed_under_nohup_stops_nothing() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
+def test_a_signal_interrupts_at_once_where_there_is_nothing_to_save() -> None:
+    with StopSignal() as stop, pytest.raises(signals.Interruption):
+        signal.raise_signal(signal.SIGHUP)
+    assert stop.exit_code == 129
+
+
 def test_signals_ask_once_and_the_second_ctrl_c_does_not_wait() -> None:
-    with StopSignal() as stop:
+    with StopSignal() as stop, stop.deferred():
         signal.raise_signal(signal.SIGTERM)
         assert stop.asked
         assert stop.exit_code == 143
