@@ -11,7 +11,7 @@ from vitrail.base.rows import write_csv
 CELLS = st.text(st.sampled_from("ab,;\"' \t\r\nÄ"), max_size=6)
 
 
-def _written(rows: list[list[str | float | None]]) -> bytes:
+def _csv(rows: list[list[str | float | None]]) -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.csv"
         with path.open("wb") as file:
@@ -21,9 +21,9 @@ def _written(rows: list[list[str | float | None]]) -> bytes:
 
 @given(st.lists(st.lists(CELLS, min_size=2, max_size=3), max_size=5))
 def test_any_text_is_read_back_by_python(rows: list[list[str | float | None]]) -> None:
-    assert list(csv.reader(io.StringIO(_written(rows).decode(), newline=""))) == rows
+    assert list(csv.reader(io.StringIO(_csv(rows).decode(), newline=""))) == rows
 
 
 def test_numbers_and_gaps_are_plain_and_odd_text_is_written_out() -> None:
     rows = [["a", 0.5, None], ["\udcff", 1e-12, "b"], ["c\rd", 0.25, None]]
-    assert _written(rows) == b'a,0.5,\n\\udcff,1e-12,b\n"c\rd","0.25",""\n'
+    assert _csv(rows) == b'a,0.5,\n\\udcff,1e-12,b\n"c\rd","0.25",""\n'

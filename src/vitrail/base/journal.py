@@ -1,7 +1,7 @@
-"""Measurements as JSON lines, and to trackers if asked.
+"""Measurements as JSON lines, and in trackers where a run has any.
 
-`metrics.jsonl` has what the run is: the same lines for the same config, whatever was interrupted. What the clock says
-goes to `timing.jsonl`. Trackers (tensorboard, wandb, mlflow) see both.
+`metrics.jsonl` has the same lines for the same config, whether or not the run was interrupted; times go to
+`timing.jsonl`. Trackers (tensorboard, wandb, mlflow) get both.
 """
 
 import os
@@ -18,10 +18,10 @@ class Tracker(Protocol):
     """Somewhere else to send measurements."""
 
     def log(self, step: int, values: dict[str, float]) -> None:
-        """Take the values of one step."""
+        """Record the values of one step."""
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the rest and finish."""
 
 
 class Journal:
@@ -32,7 +32,7 @@ class Journal:
         self.trackers = trackers
 
     def rewind(self, step: int) -> list[str]:
-        """Forget what was written after `step`, since it will be written again; return notes about damaged lines."""
+        """Remove the lines after `step`, which a resumed run writes again; return notes about damaged lines."""
         notes = []
         for path in filter(Path.exists, (self.metrics_path, self.timing_path)):
             lines = read_lines(path, is_measurement)
@@ -49,7 +49,7 @@ class Journal:
             tracker.log(step, metrics | (timing or {}))
 
     def sync(self) -> None:
-        """Bring the lines to the disk: after a checkpoint that outlives a power cut, nobody would write them again."""
+        """Flush the lines to the disk: a run that resumes from a checkpoint does not repeat the lines before it."""
         try:
             for path in filter(Path.exists, (self.metrics_path, self.timing_path)):
                 with path.open("rb") as file:

@@ -94,12 +94,11 @@ ARRAY_GROWTH = Limit(
 WEIGHTS_GROWTH = Limit(
     name="weights_growth", default=8, unit="times its size", reason="weights, of which only a head of zeros compresses"
 )
-CLASSES = Limit(name="classes", default=1_000_000, unit="different labels", reason="the classes of one data set")
 
 LIMITS = (
     *(IMAGE_BYTES, IMAGE_PIXELS, JPEG_WORK, INPUT_PIXELS, TOKENS),
     *(TEXT_BYTES, LIST_BYTES, LINE_BYTES, HEADER_BYTES, ENTRIES),
-    *(UNPACKED_BYTES, ARRAY_GROWTH, WEIGHTS_GROWTH, CLASSES),
+    *(UNPACKED_BYTES, ARRAY_GROWTH, WEIGHTS_GROWTH),
 )
 """Every bound, for the documentation."""
 

@@ -1,6 +1,6 @@
-"""Who takes part: rank, world size and process group; the only file that knows torch.distributed's environment.
+"""Rank, world size and process group; the only file that knows torch.distributed's environment.
 
-One process is a world of one, and everything below is the identity there. Under torchrun, `start` joins the group.
+A single process is a world of one, where everything below is the identity. Under torchrun, `join` enters the group.
 """
 
 import os
@@ -36,7 +36,7 @@ class Ranks:
         return self.rank == 0
 
     def share(self, batch: int) -> int:
-        """Return the images of a global batch that each rank takes."""
+        """Return how many images of a global batch each rank takes."""
         if batch % self.world:
             fit = max(batch // self.world, 1) * self.world
             raise ConfigError(f"a batch of {batch} does not split over {self.world} ranks; choose {fit}.")
@@ -49,16 +49,16 @@ class Ranks:
         return tensor
 
     def any(self, flag: bool) -> bool:
-        """Tell whether the flag is set on any rank."""
+        """Return whether the flag is set on any rank."""
         return flag if self.world == 1 else bool(self.sum(torch.tensor(int(flag), device=self.device)))
 
     def agree(self, number: int) -> int:
         """Return the first rank's number on every rank."""
         if self.world == 1:
             return number
-        told = torch.tensor(number, dtype=torch.int64, device=self.device)
-        dist.broadcast(told, 0)
-        return int(told)
+        tensor = torch.tensor(number, dtype=torch.int64, device=self.device)
+        dist.broadcast(tensor, 0)
+        return int(tensor)
 
     def follow(self, work: Callable[[], int]) -> int:
         """Let the first rank do some work, and return its number on every rank; its refusal ends them all."""
@@ -73,7 +73,7 @@ class Ranks:
         return self.agree(number)
 
     def wait(self) -> None:
-        """Wait until every rank is here."""
+        """Wait until every rank has called this."""
         self.agree(0)
 
 
@@ -95,7 +95,7 @@ def best_device() -> torch.device:
 
 
 def check_device(device: torch.device) -> None:
-    """Refuse a device that is not there."""
+    """Refuse a device that this machine does not have."""
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}.get(device.type, True)
     if not there:
         raise ConfigError(f"there is no {device.type} device that torch can use here; choose auto or cpu.")
@@ -176,9 +176,9 @@ def _number(name: str, text: str) -> int:
 
 
 def _store(meeting: Meeting) -> Store:
-    """Return the store where ranks find each other, with a page of its own for each restart.
+    """Return the store where ranks find each other, with a separate prefix for each restart.
 
-    A rank that torchrun has started again could otherwise read the address of a dead one, and wait for it.
+    A rank that torchrun restarted could otherwise read the address of a dead one, and wait for it.
     """
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     store = TCPStore(meeting.address, meeting.port, meeting.world, not agent and meeting.rank == 0, PATIENCE)

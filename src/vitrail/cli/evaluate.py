@@ -54,6 +54,8 @@ class Arguments(FileFlags):
     """Write every prediction."""
     html: Annotated[str | None, flag("OUT.html", "none")] = None
     """Write a page with everything: figures, confusions, classes, calibration, mistakes."""
+    force: Switch = False
+    """Let --csv and --html replace files of another kind."""
     json: Switch = False
     """Write JSON to stdout."""
     skip_broken: Annotated[str, flag("NUMBER|PERCENT", "0")] = "0"
@@ -90,6 +92,7 @@ def run(arguments: Arguments) -> None:
         root=arguments.root,
         csv=arguments.csv,
         html=arguments.html,
+        force=arguments.force,
         pickle=arguments.pickle,
         workers=arguments.workers,
         threads=arguments.threads,

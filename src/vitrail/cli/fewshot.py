@@ -53,6 +53,8 @@ class Arguments(FileFlags):
     """Keep no features, and read none."""
     plot: Annotated[str | None, flag("FILE.svg|FILE.png", "none")] = None
     """Draw accuracy against shots into this file."""
+    force: Switch = False
+    """Let --plot replace a file of another kind."""
     val_fraction: Annotated[float, flag("FLOAT", "0.1")] = 0.1
     """Share that is measured on where the data has no split of its own."""
     skip_broken: Annotated[str, flag("NUMBER|PERCENT", "0")] = "0"
@@ -90,6 +92,7 @@ def run(arguments: Arguments) -> None:
         num_heads=arguments.num_heads,
         cache=False if arguments.no_cache else arguments.cache or True,
         plot=arguments.plot,
+        force=arguments.force,
         val_fraction=arguments.val_fraction,
         skip_broken=arguments.skip_broken,
         root=arguments.root,

@@ -13,6 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from vitrail.base.errors import VitrailError, did_you_mean
 from vitrail.cli.flags import Flag, Positional
+from vitrail.cli.say import show
 
 _HELP = ("-h", "--help")
 
@@ -44,6 +45,8 @@ class Field:
 
     def read(self, word: str) -> Any:
         """Return one value, or raise what is wrong with it."""
+        if not word:
+            raise UsageError(f"{self.name} is empty, but takes {self.metavar}.")
         if self.choices and word not in self.choices:
             raise UsageError(f"{self.name} is given {word!r}, but takes one of {', '.join(sorted(self.choices))}.")
         try:
@@ -59,7 +62,7 @@ def parse(verb: str, module: ModuleType, words: Sequence[str]) -> Any:
     if set(_HELP) & set(flagged):
         from vitrail.cli.usage_help import help_text
 
-        print(help_text(verb, module, known))
+        show(help_text(verb, module, known))
         raise SystemExit(0)
     try:
         return module.Arguments(**_values(known, flagged, plain))

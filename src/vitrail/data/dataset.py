@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Int
 
 from vitrail.base.errors import ImageError, InputError
-from vitrail.base.notebook import bar, table
 from vitrail.base.shapes import Pixels
+from vitrail.base.table import Table, bar
 from vitrail.data.pixels.decode import decode, from_array
 from vitrail.data.pixels.upper import RowsNeeded, decode_upper
 
@@ -127,9 +127,9 @@ class Dataset:
         title = f"{self.where}, {self.split} split" if self.split else self.where
         unlabelled = len(self) - sum(counts)
         lacking = [f"{unlabelled:,} images have no class."] if unlabelled else []
-        return table(
-            f"{title}: {len(self):,} images",
-            ("class", "images", ""),
-            rows[:MOST_SHOWN],
+        return Table(
+            title=f"{title}: {len(self):,} images",
+            columns=("class", "images", ""),
+            rows=tuple(rows[:MOST_SHOWN]),
             notes=(*hidden, *lacking, *self.notes),
-        )
+        ).html()

@@ -14,9 +14,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vitrail.base.errors import ConfigError, ImageError, InputError
-from vitrail.base.notebook import table
 from vitrail.base.ranks import best_device, check_device
 from vitrail.base.shapes import NewPixels, PixelBatch
+from vitrail.base.table import Table
 from vitrail.checkpoint.files import head_notes, load
 from vitrail.checkpoint.store import check_labels
 from vitrail.data.classes import few
@@ -212,7 +212,7 @@ class Classifier:
             ("images", f"{size_text(pixels.image_size)}, {pixels.geometry}, {pixels.interpolation}"),
             ("computes", f"{engine.dtype} on {engine.device}, {self.batch} images at once"),
         ]
-        return table("Classifier", ("", ""), rows, notes=self.notes)
+        return Table(title="Classifier", columns=("", ""), rows=tuple(rows), notes=tuple(self.notes)).html()
 
 
 def most_probable(scores: Scores, top: int) -> list[Answer]:

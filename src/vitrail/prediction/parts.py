@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from vitrail.base.errors import ImageError, InputError, WriteError
-from vitrail.base.files import atomic_write, held
+from vitrail.base.files import atomic_write, hold
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.prediction.classifier import Answer
@@ -101,7 +101,7 @@ class Parts:
             raise WriteError(
                 f"{self.folder} could not be made: {error.strerror or error}; give another `out`."
             ) from None
-        with held(self.folder / "lock"):
+        with hold(self.folder / "lock"):
             yield
 
     def enter(self, job: Job, listing: Listing) -> None:

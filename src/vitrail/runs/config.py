@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.settings import check_finite, from_dict, to_dict, told, told_apart
+from vitrail.base.settings import check_finite, from_dict, to_dict, told_apart, without_defaults
 from vitrail.base.trackers import TrackerName
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
@@ -238,7 +238,7 @@ class RunConfig:
     @property
     def identity(self) -> str:
         """A digest of everything that decides the result."""
-        text = json.dumps(told(_deciding(self)), sort_keys=True)
+        text = json.dumps(without_defaults(_deciding(self)), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import InputError, WriteError
-from vitrail.base.files import atomic_write, held
+from vitrail.base.files import atomic_write, hold
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
 from vitrail.base.settings import to_dict
@@ -159,7 +159,7 @@ def claim_folder(path: Path, lock: str) -> Iterator[None]:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(f"{path} could not be made: {error.strerror or error}.") from error
-    with held(path / lock):
+    with hold(path / lock):
         for part in path.glob(".*.part"):
             part.unlink(missing_ok=True)
         yield

@@ -110,10 +110,12 @@ class Table:
         )
 
     def write(self, path: Path) -> None:
-        """Write it as JSON; a file that begins with these rows is left alone: it is this series, seen further."""
-        rows = [row.as_dict() for row in self.rows]
-        if read_table(path)[: len(rows)] != rows:
-            write_json(path, {"rows": rows})
+        """Write it as JSON; rows of other cells that the file has stay: a part of the series was run again."""
+        rows = read_table(path)
+        stored = {row["cell"]: row for row in rows}
+        merged = stored | {row.cell: row.as_dict() for row in self.rows}
+        if merged != stored:
+            write_json(path, {"rows": list(merged.values())})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ import torch
 
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.notes import Note, logged, unheard
+from vitrail.base.outputs import check_output
 from vitrail.base.progress import Progress, silent
 from vitrail.data.budget import Budget
 from vitrail.data.catalog import open_splits
@@ -17,14 +18,14 @@ from vitrail.data.dataset import Dataset
 from vitrail.evaluation.extractor import Extractor
 from vitrail.evaluation.feature_files import default_folder
 from vitrail.evaluation.features import feature_preprocessing
-from vitrail.evaluation.fewshot import Method, Shots, check_shots, know_all, know_drawn, measure
+from vitrail.evaluation.fewshot import Method, Shots, check_shots, extract_drawn, extract_labelled, measure
 from vitrail.evaluation.fewshot_result import FewShot
 from vitrail.evaluation.neighbours import NEIGHBOURS
 from vitrail.evaluation.neighbours import neighbours as nearest
 from vitrail.evaluation.probe import C, probe
 from vitrail.evaluation.ridge import L2, ridge
 from vitrail.model.patches import Size
-from vitrail.report.shots import ShotsLine, check_picture, write_shots
+from vitrail.report.shots import SHOTS, ShotsLine, write_shots
 from vitrail.verbs.names import model_name
 from vitrail.verbs.network import FileSettings, ModelLike, open_network
 
@@ -48,6 +49,7 @@ def fewshot(
     num_heads: int | None = None,
     cache: File | bool = True,
     plot: File | None = None,
+    force: bool = False,
     val_fraction: float = 0.1,
     skip_broken: str = "0",
     root: File | None = None,
@@ -73,12 +75,13 @@ def fewshot(
     and a linear `probe` with `probe_c`, the C of scikit-learn.
 
     Features are kept below `cache`: a folder, True for the usual one, False for none. `plot` draws accuracy against
-    shots into an `.svg` or `.png`. `image_size`, `num_heads`, `pickle` and `device` are for files. Under torchrun ranks
-    share the images; the first one fits, and the others return a result without scores.
+    shots into an `.svg` or `.png`, and replaces a file of another kind only with `force`. `image_size`, `num_heads`,
+    `pickle` and `device` are for files. Under torchrun ranks share the images; the first one fits, and the others
+    return a result without scores.
     """
     counts, fitted = _shots(shots), _methods(methods, l2=l2, neighbours=neighbours, probe_c=probe_c)
     if plot is not None:
-        check_picture(Path(plot))
+        check_output(plot, SHOTS, inputs=(model, data), force=force, setting="plot")
     file = FileSettings(image_size=image_size, num_heads=num_heads, pickle=pickle, device=device)
     train, test = _splits(data, val_fraction=val_fraction, skip_broken=skip_broken, root=root)
     check_shots(train, test, counts, seeds)
@@ -99,8 +102,8 @@ def fewshot(
             first(sentence)
         allowed = Budget.parse(skip_broken)
         drawn, tested = (allowed.left(len(split), split.skipped) for split in (train, test))
-        draws, known = know_drawn(train, counts, seeds, extractor, skip_broken=drawn)
-        asked = know_all(test, extractor, skip_broken=tested)
+        draws, known = extract_drawn(train, counts, seeds, extractor, skip_broken=drawn)
+        asked = extract_labelled(test, extractor, skip_broken=tested)
         found = FewShot(
             model=network.name,
             dataset=test,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.printable import line
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.recipes.names import find_adaptation
@@ -23,7 +24,7 @@ from vitrail.verbs.frame import set_aside, training_frame
 from vitrail.verbs.keywords import FinetuneKeywords
 from vitrail.verbs.request import LENGTHS, RunRequest, make_request
 from vitrail.verbs.trained import FinetunedRun
-from vitrail.verbs.watch import Words, line, print_choices, watched
+from vitrail.verbs.watch import Words, print_choices, watched
 
 NEVER = 10**9
 """Steps between evaluations that no run reaches: the number of steps of a run with minutes changes as it goes."""

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vitrail.base.notes import Note
-from vitrail.base.printable import printable
+from vitrail.base.printable import line
 from vitrail.base.ranks import Ranks
 from vitrail.runs.config import Device, Execution
 from vitrail.runs.folder import RUN_LOCK, RunFolder
 from vitrail.training.loop import StoppedError
 from vitrail.training.signals import Interruption, StopSignal
 from vitrail.verbs.computing import computing
-from vitrail.verbs.watch import Words, line
+from vitrail.verbs.watch import Words
 
 STOPPED = "stopped; the same command resumes."
 
@@ -42,4 +42,4 @@ def set_aside(folder: RunFolder, ranks: Ranks, note: Note, lock: str = RUN_LOCK)
 
 
 def _to_stderr(words: Words) -> Note:
-    return lambda sentence: line(f"vitrail: {printable(words(sentence))}")
+    return lambda sentence: line(f"vitrail: {words(sentence)}")

@@ -8,10 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from vitrail.base.errors import ImageError
+from vitrail.base.limits import IMAGE_BYTES
 from vitrail.data.index import Names
-
-MOST_BYTES = 1 << 30
-"""No image file is larger."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +77,7 @@ def read_inside(path: bytes, allowed: tuple[bytes, ...]) -> bytes:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise ImageError("it is not a plain file.")
-        if found.st_size > MOST_BYTES:
-            raise ImageError(f"it has {found.st_size} bytes; an image file may have {MOST_BYTES}.")
+        IMAGE_BYTES.check(found.st_size, "it", ImageError)
         return file.read(found.st_size + 1)  # asking for more would make room for it
 
 

@@ -144,12 +144,15 @@ def open_folder(root: Path, *, also: Path | None = None) -> Pile:
     )
 
 
-def find_images(root: Path) -> tuple[Names, list[Skipped]]:
-    """Find every image below a folder, whatever the folders in between are called, and the links not followed."""
+def find_images(root: Path, *, needed: bool = True) -> tuple[Names, list[Skipped]]:
+    """Find every image below a folder, whatever the folders in between are called, and the links not followed.
+
+    A folder without images is refused where they are `needed`.
+    """
     walk = Walk(root, real_folders(root), "")
     for path in walk.images(str(root)):
         walk.paths.add(os.fsencode(path))
-    if not len(walk.paths):
+    if needed and not len(walk.paths):
         raise InputError(f"{root} holds no images{_why(walk)}.")
     return walk.paths.done(), walk.ignored
 

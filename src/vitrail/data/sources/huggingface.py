@@ -17,12 +17,12 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.base.extras import require
+from vitrail.base.reading import read_json
 from vitrail.data.sources.files import FileStamps, is_file_in
 from vitrail.data.sources.pile import Pile, split_of
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
 
 _PURPOSE = "reading a saved Hugging Face data set"
-_MOST_BYTES = 16 << 20
 
 
 def is_saved(folder: Path) -> bool:
@@ -125,13 +125,8 @@ def _is_plain(name: Any) -> bool:
 def _json(path: Path, folder: Path) -> dict[str, Any]:
     if not is_file_in(folder, path):
         raise InputError(f"{path} is not there, or leads out of {folder}; save the data set again.")
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise InputError(f"{path} has more than {_MOST_BYTES} bytes; save the data set again.")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise in_file(error, path) from None
-    return found if isinstance(found, dict) else {}
+    table = read_json(path)
+    return table if isinstance(table, dict) else {}
 
 
 def _classes(place: Path, folder: Path, label: str | None) -> tuple[str, ...] | None:

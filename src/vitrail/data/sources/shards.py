@@ -18,9 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import ImageError, InputError
+from vitrail.base.limits import IMAGE_BYTES
+from vitrail.base.reading import read_text
 from vitrail.data.budget import Skipped
 from vitrail.data.index import Names, NamesBuilder
-from vitrail.data.sources.files import MOST_BYTES, FileStamps, is_file_in
+from vitrail.data.sources.files import FileStamps, is_file_in
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Codes, Pile, class_name, is_image, is_number, sort_classes
 from vitrail.data.sources.tar import DamagedError, Member, members
 
@@ -28,7 +30,6 @@ _LABELS = ("cls", "json", "txt")  # the first that a key has is believed
 _MOST_LABEL = {"cls": 64, "txt": 4096, "json": 1 << 20}
 _PICKLES = frozenset({"pkl", "pickle", "pyd", "pth", "pt"})
 _MOST_OPEN = 64
-_MOST_LIST = 64 << 20
 
 
 class _Handle:
@@ -186,7 +187,7 @@ def _add_image(reading: _Reading, images: dict[str, Member], key: str, member: M
     """Keep the first image of a key."""
     if key in images:
         reading.broken.append((f"{path}:{member.name}", f"the shard already has {images[key].name}"))
-    elif member.size > MOST_BYTES:
+    elif member.size > IMAGE_BYTES.value:
         reading.broken.append((f"{path}:{member.name}", f"{member.size} bytes are too many for an image"))
     else:
         images[key] = member
@@ -236,8 +237,8 @@ def _label(handle: int, member: Member, suffix: str) -> str:
 def _class_list(folder: Path) -> tuple[str, ...] | None:
     """Read the class names that lie beside the shards."""
     for path in (folder / "labels.txt", folder / "classes.txt"):
-        if is_file_in(folder, path) and path.stat().st_size <= _MOST_LIST:
-            lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+        if is_file_in(folder, path):
+            lines = read_text(path, errors="replace").splitlines()
             return tuple(class_name(line) for line in lines if line.strip())
     return None
 
