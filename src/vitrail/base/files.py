@@ -19,6 +19,11 @@ def path_of(name: str | os.PathLike[str], setting: str) -> Path:
     return Path(text)
 
 
+def name_text(name: str | bytes | os.PathLike[str]) -> str:
+    """Return the name of a file as text: its bytes as UTF-8, whatever encoding the terminal has."""
+    return os.fsencode(name).decode("utf-8", "surrogateescape")
+
+
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path` that takes its place when the block ends, and vanishes when it fails.

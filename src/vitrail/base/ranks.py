@@ -94,10 +94,20 @@ def best_device() -> torch.device:
     return torch.device("mps") if torch.backends.mps.is_available() else torch.device("cpu")
 
 
+def as_device(name: str | torch.device) -> torch.device:
+    """Return a device by its name, or refuse one that is not there."""
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ConfigError(f"`device` is {name!r}, but must be auto, cpu, cuda or mps.") from None
+    check_device(device)
+    return device
+
+
 def check_device(device: torch.device) -> None:
     """Refuse a device that this machine does not have."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}.get(device.type, True)
-    if not there:
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there.get(device.type, False):
         raise ConfigError(f"there is no {device.type} device that torch can use here; choose auto or cpu.")
 
 

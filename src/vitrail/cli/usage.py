@@ -16,6 +16,8 @@ from vitrail.cli.flags import Flag, Positional
 from vitrail.cli.say import show
 
 _HELP = ("-h", "--help")
+LARGEST = 2.0**63
+"""No setting is larger, and what computes takes no larger whole number."""
 
 
 class UsageError(VitrailError):
@@ -50,9 +52,12 @@ class Field:
         if self.choices and word not in self.choices:
             raise UsageError(f"{self.name} is given {word!r}, but takes one of {', '.join(sorted(self.choices))}.")
         try:
-            return self.kind(word)
+            value = self.kind(word)
         except ValueError:
             raise UsageError(f"{self.name} is given {word!r}, but takes {self.metavar}.") from None
+        if self.kind in (int, float) and not abs(value) < LARGEST:  # NaN too
+            raise UsageError(f"{self.name} is given {word!r}, but takes a finite number, of at most {LARGEST:g}.")
+        return value
 
 
 def parse(verb: str, module: ModuleType, words: Sequence[str]) -> Any:

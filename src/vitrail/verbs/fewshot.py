@@ -10,6 +10,7 @@ import torch
 
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.notes import Note, logged, unheard
+from vitrail.base.numbers import MOST_BATCH, MOST_WORKERS, check_whole
 from vitrail.base.outputs import check_output
 from vitrail.base.progress import Progress, silent
 from vitrail.data.budget import Budget
@@ -79,6 +80,8 @@ def fewshot(
     `pickle` and `device` are for files. Under torchrun ranks share the images; the first one fits, and the others
     return a result without scores.
     """
+    check_whole("batch", batch, most=MOST_BATCH)
+    check_whole("workers", workers, least=0, most=MOST_WORKERS)
     counts, fitted = _shots(shots), _methods(methods, l2=l2, neighbours=neighbours, probe_c=probe_c)
     if plot is not None:
         check_output(plot, SHOTS, inputs=(model, data), force=force, setting="plot")
@@ -127,8 +130,8 @@ def _shots(shots: Sequence[int | Literal["all"]]) -> list[Shots]:
     if not shots:
         raise ConfigError('shots is empty, but takes numbers of images such as 1, 5, 10, 25, or "all".')
     for number in shots:
-        if number != "all" and (not isinstance(number, int) or number < 1):
-            raise ConfigError(f'`shots` is given {number!r}, but takes numbers of images from 1 on, or "all".')
+        if number != "all":
+            check_whole("shots", number)
     return list(dict.fromkeys(None if number == "all" else number for number in shots))
 
 
@@ -139,8 +142,7 @@ def _methods(
         raise ConfigError(f"`l2` is given {', '.join(map(str, l2)) or 'nothing'}, but must be above 0.")
     if not 0 < probe_c < float("inf"):
         raise ConfigError(f"`probe_c` is given {probe_c}, but must be above 0.")
-    if neighbours < 1:
-        raise ConfigError(f"`neighbours` is given {neighbours}, but must be at least 1.")
+    check_whole("neighbours", neighbours)
     if not methods or set(methods) - set(METHODS):
         raise ConfigError(f"`methods` is given {', '.join(methods) or 'nothing'}, but takes {', '.join(METHODS)}.")
     known: dict[str, Method] = {

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import ImageError
+from vitrail.base.files import name_text
 from vitrail.base.limits import IMAGE_BYTES
 from vitrail.data.index import Names, Rows
 
@@ -33,7 +34,7 @@ class Files:
 
     def name(self, row: int) -> str:
         """Return the path of a file."""
-        return os.path.normpath(os.path.join(self.root, self.paths.text(row)))  # noqa: PTH118
+        return os.path.normpath(os.path.join(name_text(self.root), self.paths.text(row)))  # noqa: PTH118
 
     def path(self, row: int) -> Path:
         """Return where a file lies, whatever the bytes of its name."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import InputError
+from vitrail.base.files import name_text
 from vitrail.data.budget import Skipped
 from vitrail.data.dataset import UNLABELLED
 from vitrail.data.index import Names, NamesBuilder, names_of
@@ -169,7 +170,7 @@ def _add_pile(walk: Walk, folder: str, entries: list[os.DirEntry[str]], split: i
     empty = []
     for inner in folders:
         before = len(walk.paths)
-        label = class_name(inner.name)
+        label = class_name(name_text(inner.name))
         for path in walk.images(inner.path):
             walk.add(path, label, split)
         if len(walk.paths) == before:
