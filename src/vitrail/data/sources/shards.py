@@ -132,8 +132,13 @@ def open_shards(shards: list[tuple[Path, str | None]], where: str, *, beside: Pa
         split_names=split_names,
         broken=tuple(reading.broken),
         ignored=tuple(reading.ignored),
-        notes=(f"{reading.others} members of the shards are neither images nor labels.",) if reading.others else (),
+        notes=(*reading.classes.notes(), *_notes(reading)),
     )
+
+
+def _notes(reading: _Reading) -> list[str]:
+    others = reading.others
+    return [f"{others} members of the shards are neither images nor labels."] if others else []
 
 
 def _read_shard(reading: _Reading, number: int, path: Path, split: int) -> None:
@@ -220,7 +225,7 @@ def _label(handle: int, member: Member, suffix: str) -> str:
                 raise ValueError(f"{text[:40]!r} is no class number from 0 on")
             return text
         if suffix == "txt":
-            return class_name(text.partition("\n")[0])
+            return text.partition("\n")[0]
         described = json.loads(text)
         label = described.get("label") if isinstance(described, dict) else None
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
@@ -228,7 +233,7 @@ def _label(handle: int, member: Member, suffix: str) -> str:
     if label is None:
         return ""
     if isinstance(label, int | str) and not isinstance(label, bool):
-        return class_name(str(label))
+        return str(label)
     raise ValueError("the label is neither a number nor a name")
 
 
