@@ -27,11 +27,11 @@ TABLE_4 = {
 
 @pytest.mark.parametrize("name", TABLE_4)
 def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
-    adaptation = find_adaptation(name)(FACTS)
-    assert (adaptation.steps, adaptation.rates, adaptation.dev_fraction, adaptation.warmup_steps) == TABLE_4[name]
-    assert (adaptation.batch, adaptation.image_size, adaptation.averaging) == (512, (384, 384), None)
-    assert adaptation.augmentation is not None
-    assert (adaptation.augmentation.crop, adaptation.augmentation.area, adaptation.augmentation.flip) == (
+    recipe = find_adaptation(name)(FACTS)
+    assert (recipe.steps, recipe.rates, recipe.dev_fraction, recipe.warmup_steps) == TABLE_4[name]
+    assert (recipe.batch, recipe.image_size, recipe.averaging) == (512, (384, 384), None)
+    assert recipe.augmentation is not None
+    assert (recipe.augmentation.crop, recipe.augmentation.area, recipe.augmentation.flip) == (
         "inception",
         (0.05, 1),
         0.5,

@@ -77,7 +77,7 @@ def test_too_many_classes_leave_the_matrix_out_and_nothing_else() -> None:
     counts = np.diag(np.arange(2001))
     page = render_evaluation(_page(evaluation=evaluation_of(many, counts, confusion=None)))
     assert _read(page).headings == ["Confusions", "Classes", "Calibration", "Most confident mistakes", "Data", "Model"]
-    assert "With 2,001 classes the matrix is too large to be seen." in page
+    assert "With 2,001 classes the matrix" in page
     assert "The worst 50 of 2,001 classes." in page
 
 

@@ -46,13 +46,17 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         part.replace(path)
     except BaseException as error:
         if part is not None:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # a disk that cannot be written to any more must not hide why
+                part.unlink()
         if isinstance(error, OSError):
             raise WriteError(
                 f"{path} could not be written: {error.strerror or error}; what was there before is untouched."
             ) from error
         raise
-    sync_folder(path.parent)
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        raise WriteError(f"{path} may not have reached the disk: {error.strerror or error}.") from error
 
 
 def _refuse_another_kind(path: Path) -> None:
@@ -120,7 +124,8 @@ def hold(lock: Path) -> Iterator[None]:
     finally:
         if handle in _locks:  # not in a fork
             _locks.remove(handle)
-            lock.unlink(missing_ok=True)
+            with suppress(OSError):  # where nothing can be removed, an empty file stays, which keeps nobody out
+                lock.unlink()
             os.close(handle)
 
 

@@ -10,11 +10,11 @@ LARGEST = {"depth": 4096, "blocks": 4096, "stages": 64}
 """The same for what is built one by one."""
 
 
-def check_choice(name: str, given: str, known: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the known ones."""
-    if given not in known:
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the choices."""
+    if value not in choices:
         raise ConfigError(
-            f"{name} is {given!r}, but must be one of {', '.join(known)}.{did_you_mean(str(given), known)}"
+            f"{name} is {value!r}, but must be one of {', '.join(choices)}.{did_you_mean(str(value), choices)}"
         )
 
 

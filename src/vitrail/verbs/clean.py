@@ -14,7 +14,7 @@ from vitrail.data.dataset import Dataset
 from vitrail.data.sources.files import Files
 from vitrail.data.sources.manifest import write_manifest
 from vitrail.data.survey.leaks import Findings, left_out
-from vitrail.data.survey.scan import Survey as Scan
+from vitrail.data.survey.scan import Scan
 
 LIST = Kind(
     name="a list of images with the columns path, label and split",

@@ -17,8 +17,8 @@ from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
 from vitrail.data.survey.duplicates import MOST_BITS, NEAR_BITS
 from vitrail.data.survey.leaks import Findings, find
-from vitrail.data.survey.scan import Survey as Scan
-from vitrail.data.survey.scan import survey as scan_splits
+from vitrail.data.survey.scan import Scan
+from vitrail.data.survey.scan import scan as scan_splits
 from vitrail.data.survey.sheet import make_sheet
 from vitrail.data.survey.summary import summarise
 from vitrail.model.build import as_size

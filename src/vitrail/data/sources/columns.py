@@ -42,6 +42,7 @@ class Columns:
     splits: Positions
     split_words: tuple[str, ...]
     broken: list[Skipped]
+    notes: list[str]
 
 
 class _NotPlainError(Exception):
@@ -114,6 +115,7 @@ def read_plain(path: Path, places: Places, prefixes: tuple[bytes, ...]) -> Colum
         splits=_joined(codes["split"]),
         split_words=tuple(words["split"].codes),
         broken=broken,
+        notes=words["label"].notes(),
     )
 
 
@@ -236,5 +238,5 @@ def _words(chunk: Bytes, starts: Positions, ends: Positions, book: Codebook) -> 
         raise _NotPlainError
     table = np.empty(len(first), np.int32)
     for at in np.argsort(first):  # words are numbered in the order in which they come
-        table[at] = book.code(chunk[starts[first[at]] : ends[first[at]]].tobytes().decode().strip())
+        table[at] = book.code(chunk[starts[first[at]] : ends[first[at]]].tobytes().decode())
     return table[inverse]

@@ -23,6 +23,7 @@ from vitrail.data.sources import columns
 from vitrail.data.sources.files import Files, real_folders
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, is_number, sort_classes, split_of
 from vitrail.data.sources.present import missing_files
+from vitrail.data.sources.repeats import check_repeats
 
 _JSON = (".jsonl", ".ndjson")
 SUFFIXES = (".csv", ".tsv", *_JSON)
@@ -49,10 +50,11 @@ def open_manifest(path: Path, *, root: Path | None = None) -> Pile:
         found = _read_rows(path, folder, _json_rows(path) if is_json else _csv_rows(path))
     if not len(found.paths) and not found.broken:
         raise InputError(f"{path} lists no images.")
-    kept, missing = missing_files(folder, found.paths)
-    broken = [*found.broken, *missing]
+    there, missing = missing_files(folder, found.paths)
+    checked = check_repeats(found.paths, found.labels, found.splits, str(path))
     paths, labels, parts = found.paths, found.labels, found.splits
-    if missing:
+    if missing or not checked.kept.all():
+        kept = there[checked.kept[there]]
         paths, labels, parts = paths.take(kept), labels[kept], parts[kept]
     names, targets, numeric = sort_classes(found.label_words, labels, str(path), numbers=not _are_names(path))
     split_names, splits = _canonical(path, found.split_words, parts)
@@ -63,8 +65,8 @@ def open_manifest(path: Path, *, root: Path | None = None) -> Pile:
         numeric=numeric,
         splits=splits,
         split_names=split_names,
-        broken=tuple(broken),
-        notes=_notes(path, splits),
+        broken=(*found.broken, *missing, *checked.broken),
+        notes=(*found.notes, *checked.notes, *_notes(path, splits)),
     )
 
 
@@ -165,8 +167,8 @@ def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns
             broken.append((name or f"line {number}", problem))
             continue
         paths.add(inner.encode())
-        labels.add(label.strip())
-        splits.add(split.strip())
+        labels.add(label)
+        splits.add(split)
     return columns.Columns(
         paths=paths.done(),
         labels=np.array(labels.values, np.int32),
@@ -174,6 +176,7 @@ def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns
         splits=np.array(splits.values, np.int32),
         split_words=tuple(splits.codes),
         broken=broken,
+        notes=labels.notes(),
     )
 
 
