@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
-from vitrail.base.errors import ConfigError, InputError, VitrailError
+from vitrail.base.errors import ConfigError, InputError, RankError, VitrailError
 
 _CPU = torch.device("cpu")
 _NUMBERS = ("RANK", "WORLD_SIZE", "MASTER_PORT")
@@ -140,8 +140,20 @@ def join(device: torch.device | None = None) -> Iterator[Ranks]:
         ) from error
     try:
         yield Ranks(rank=meeting.rank, world=meeting.world, device=device)
+    except RuntimeError as error:
+        if not _is_of_backend(error):
+            raise
+        raise RankError(
+            f"rank {meeting.rank} has lost another of {meeting.world} ({str(error).splitlines()[0][:200]}); the same "
+            "command resumes, and torchrun starts it again by itself with --max-restarts."
+        ) from error
     finally:
         dist.destroy_process_group()
+
+
+def _is_of_backend(error: RuntimeError) -> bool:
+    """Tell whether an error comes from what carries tensors between ranks; gloo has no class of its own for them."""
+    return isinstance(error, dist.DistError) or any(name in str(error) for name in ("gloo", "NCCL", "Connection"))
 
 
 @dataclass(frozen=True, kw_only=True)
