@@ -93,7 +93,7 @@ def test_a_model_without_numbers(data: Path) -> None:
             attempt()
 
 
-@pytest.mark.parametrize("path", ["", "x" * 5000, "a/" * 3000 + "b", "nowhere", "zero\0byte", "/root/\udcff", "."])
+@pytest.mark.parametrize("path", ["", "x" * 5000, "a/" * 3000 + "b", "nowhere", "zero\0byte", "/nowhere/\udcff"])
 def test_paths_that_lead_nowhere(path: str, model: Path, data: Path) -> None:
     for attempt in (
         lambda: vitrail.load(path),
