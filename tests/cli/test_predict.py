@@ -136,7 +136,7 @@ def test_lists_come_from_stdin_and_labels_from_a_file(
         (["MODEL", "PHOTOS", "--image-size", "13"], "13"),
         (["MODEL", "PHOTOS", "--image-size", "big"], "the image size is 'big'"),
         (["MODEL", "PHOTOS", "--device", "cuda"], "cuda"),
-        (["MODEL", "@nowhere.txt"], "the list nowhere.txt cannot be read"),
+        (["MODEL", "@nowhere.txt"], "nowhere.txt cannot be read"),
         (["HEADLESS", "PHOTOS"], "has no classes"),
         (["PHOTOS/0.png", "PHOTOS"], "0.png"),
     ],
