@@ -23,6 +23,9 @@ import numpy as np
 from jaxtyping import Int
 
 from vitrail.base.errors import ImageError, InputError
+from vitrail.base.files import path_of
+from vitrail.base.limits import LIST_BYTES
+from vitrail.base.reading import read_bytes
 from vitrail.data.budget import Skipped, named
 from vitrail.data.index import Names, NamesBuilder, map_arrays, write_arrays
 from vitrail.data.pictures import missing
@@ -99,7 +102,7 @@ def list_images(words: Sequence[str], stdin: Callable[[], bytes]) -> Listing:
         if word == "-":
             found.add_lines(stdin(), "stdin")
         elif word.startswith("@"):
-            found.add_lines(_read_list(word[1:]), word[1:])
+            found.add_lines(read_bytes(path_of(word[1:], "images"), LIST_BYTES), word[1:])
         elif os.path.isdir(word):  # noqa: PTH112
             found.add_folder(Path(word))
         elif os.path.isfile(word):  # noqa: PTH113
@@ -194,13 +197,6 @@ class _Found:
             start=self.start,
             notes=tuple(notes),
         )
-
-
-def _read_list(name: str) -> bytes:
-    try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        raise InputError(f"the list {name} cannot be read: {error.strerror or error}.") from None
 
 
 def _fixed(pattern: str) -> Path:
