@@ -17,7 +17,8 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.base.extras import require
-from vitrail.base.reading import read_json
+from vitrail.base.limits import ARRAY_GROWTH, check_unpacked
+from vitrail.base.reading import check_regular, read_json
 from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.pile import Pile, split_of
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
@@ -136,7 +137,16 @@ def _table(path: Path) -> Any:
     """Map the record batches of an arrow file."""
     arrow = require("pyarrow", extra="hf", purpose=_PURPOSE)
     ipc = require("pyarrow.ipc", extra="hf", purpose=_PURPOSE)
+    check_regular(path)
     try:
-        return ipc.open_stream(arrow.memory_map(str(path))).read_all()
-    except (arrow.ArrowException, OSError) as error:
+        batches = []
+        with ipc.open_stream(arrow.memory_map(str(path))) as stream:
+            schema = stream.schema
+            for batch in stream:
+                batch.validate(full=True)  # offsets that lead out of the file would end the process
+                batches.append(batch)
+        table = arrow.Table.from_batches(batches, schema)
+    except (arrow.ArrowException, OSError, ValueError) as error:
         raise in_file(error, path) from None
+    check_unpacked(str(path), path.stat().st_size, table.nbytes, ARRAY_GROWTH, InputError)
+    return table
