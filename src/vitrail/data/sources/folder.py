@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import InputError
+from vitrail.base.files import name_text
 from vitrail.data.budget import Skipped
 from vitrail.data.dataset import UNLABELLED
 from vitrail.data.index import Names, NamesBuilder, names_of
@@ -171,7 +172,7 @@ def _add_pile(walk: Walk, folder: str, entries: list[os.DirEntry[str]], split: i
     for inner in folders:
         before = len(walk.paths)
         for path in walk.images(inner.path):
-            walk.add(path, inner.name, split)
+            walk.add(path, name_text(inner.name), split)
         if len(walk.paths) == before:
             empty.append(inner.name)
     notes = [f"the class folders {_few(empty)} of {folder} hold no images."] if empty else []

@@ -6,16 +6,17 @@ relative to the file's folder, or to `root`, and must stay inside it.
 """
 
 import csv
-import io
 import json
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.base.files import atomic_write
+from vitrail.base.rows import unguarded, write_csv
 from vitrail.data.budget import Skipped
 from vitrail.data.index import NamesBuilder
 from vitrail.data.sources import columns
@@ -79,15 +80,11 @@ def write_manifest(path: Path, rows: Iterable[tuple[Path, str | None, str | None
     listed = [(Path(os.path.abspath(file)), label or "", split or "") for file, label, split in rows]  # noqa: PTH100
     folder = Path(os.path.abspath(path.parent))  # noqa: PTH100
     inside = all(file.is_relative_to(folder) for file, _, _ in listed)
+    names = not numbers and all(is_number(label) for _, label, _ in listed if label)
+    header = ("path", "class_name" if names else "label", "split")
+    paths = ((image.relative_to(folder) if inside else image).as_posix() for image, _, _ in listed)
     with atomic_write(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        odd = any("\r" in f"{image}{label}{split}" for image, label, split in listed)  # which csv takes for plain
-        writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL)
-        names = not numbers and all(is_number(label) for _, label, _ in listed if label)
-        writer.writerow(["path", "class_name" if names else "label", "split"])
-        for image, label, split in listed:
-            writer.writerow([(image.relative_to(folder) if inside else image).as_posix(), label, split])
-        text.detach()
+        write_csv(file, chain([header], ((name, *rest) for name, (_, *rest) in zip(paths, listed, strict=True))))
 
 
 def _spellings(folder: Path) -> dict[str, None]:
@@ -127,7 +124,7 @@ def _csv_rows(path: Path) -> Iterator[Row]:
             places = _places(path, next(reader, []))
             for row in reader:
                 if row:
-                    cells = {what: row[at] for what, at in places.items() if at < len(row)}
+                    cells = {what: unguarded(row[at]) for what, at in places.items() if at < len(row)}
                     yield reader.line_num, cells.get("path", ""), cells.get("label", ""), cells.get("split", "")
         except csv.Error as error:
             raise InputError(f"{path} is no CSV from line {reader.line_num} on: {error}.") from None

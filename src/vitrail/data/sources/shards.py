@@ -22,7 +22,7 @@ from vitrail.base.limits import IMAGE_BYTES
 from vitrail.base.reading import read_text
 from vitrail.data.budget import Skipped
 from vitrail.data.index import Names, NamesBuilder
-from vitrail.data.sources.files import is_file_in
+from vitrail.data.sources.files import digest_rows, is_file_in
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Codes, Pile, class_name, is_image, is_number, sort_classes
 from vitrail.data.sources.tar import DamagedError, Member, members
 
@@ -74,6 +74,10 @@ class ShardPictures:
         if len(found) < size:
             raise ImageError(f"the shard has become shorter: {len(found)} of {size} bytes are there.")
         return found
+
+    def digest(self, rows: Codes) -> bytes:
+        """Digest which members of which shards they are, and the sizes and times of the shards."""
+        return digest_rows(self.shards, rows)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Leave the open files behind: another process opens its own."""
