@@ -14,6 +14,7 @@ Links are followed as long as they stay inside the folder that was given; a file
 import glob
 import hashlib
 import os
+import re
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -175,11 +176,11 @@ class _Found:
 
     def add_lines(self, text: bytes, where: str) -> None:
         """Note the files that a text lists; whether they are there shows when they are read."""
-        lines = text.split(b"\0") if b"\0" in text else [line.removesuffix(b"\r") for line in text.split(b"\n")]
         before = len(self.names) + self.twice
-        for line in lines:
-            if line:
-                self.add(line, _ANYWHERE)
+        zeros = b"\0" in text
+        for line in re.finditer(rb"[^\0]+" if zeros else rb"[^\n]+", text):  # never all at once: there may be millions
+            if path := line[0] if zeros else line[0].removesuffix(b"\r"):
+                self.add(path, _ANYWHERE)
         if len(self.names) + self.twice == before:
             raise InputError(f"{where} lists no files; write the path of an image on each line.")
 
