@@ -37,7 +37,7 @@ from vitrail.cli.main import main as vitrail
 
 RESULTS = Path(__file__).parents[1] / "results"
 TINY = [
-    *("--image-size", "8", "--batch", "6", "--threads", "1", "--device", "cpu", "--checkpoint-every", "1"),
+    *("--image-size", "8", "--batch", "8", "--threads", "1", "--device", "cpu", "--checkpoint-every", "1"),
     *("--set", "model.backbone=none", "model.dim=16", "model.depth=1", "model.num_heads=2", "model.mlp_dim=32"),
 ]
 REGULARISED = ["--averaging", "0.9", "--mixup", "0.2", "--dropout", "0.1"]
@@ -92,7 +92,7 @@ def command(verb: str, place: Path, out: Path) -> list[str]:
         return [*words, "--out", str(out / "run")]
     if verb == "finetune":
         words = ["finetune", str(place / "data.npz"), "--from", str(place / "start.safetensors"), "--steps", "3"]
-        words += ["--rates", "0.01", "0.03", "--runs", "2", "--batch", "6", "--threads", "1", "--device", "cpu"]
+        words += ["--rates", "0.01", "0.03", "--runs", "2", "--batch", "8", "--threads", "1", "--device", "cpu"]
         return [*words, "--checkpoint-every", "1", "--out", str(out / "run")]
     words = ["predict", str(place / "start.safetensors"), str(place / "photos"), "--batch", "2", "--workers", "1"]
     return [*words, "--threads", "1", "--device", "cpu", "--out", str(out / "answers.csv")]
