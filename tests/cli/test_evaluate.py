@@ -309,7 +309,7 @@ def test_reals_labels_need_their_images_their_classes_and_their_length(
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--batch", "0"), "batch is 0, but must be at least 1"),
+        (("--batch", "0"), "batch is 0, but must be a whole number of at least 1"),
         (("--workers", "-1"), "workers is -1, but must be at least 0"),
         (("--bootstrap", "3"), "--bootstrap is 3, but must be at least 100"),
         (("--split", "tset"), "no tset. Did you mean test?"),

@@ -11,11 +11,21 @@ from vitrail.base.errors import ConfigError, InputError, WriteError
 
 
 def path_of(name: str | os.PathLike[str], setting: str) -> Path:
-    """Return a path that was given; an empty one, which Python takes for the current folder, is refused."""
+    """Return a path that the system can look up, whether something is there or not.
+
+    An empty one, which Python takes for the current folder, is refused, and so is one that is too long or that leads
+    through a folder without rights.
+    """
     text = os.fspath(name)
     if not text or "\0" in text:
         shown = "empty" if not text else "a name with a zero byte"
         raise ConfigError(f"`{setting}` is {shown}, but must be a path.")
+    try:
+        Path(text).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        raise InputError(f"{text} cannot be a path: {getattr(error, 'strerror', error)}; give another.") from None
     return Path(text)
 
 
@@ -36,7 +46,8 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     part = None
     try:
         _refuse_another_kind(path)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        start = os.fsdecode(os.fsencode(f".{path.name}")[:100])  # with a longer one, the name itself may be too long
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{start}.", suffix=".part")
         part = Path(name)
         with os.fdopen(handle, "w+b") as file:
             yield file

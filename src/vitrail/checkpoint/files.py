@@ -14,6 +14,7 @@ from torch import Tensor
 from vitrail.base.errors import CheckpointError
 from vitrail.base.files import path_of
 from vitrail.base.memory import check_memory
+from vitrail.base.ranks import as_device
 from vitrail.base.tensors import from_tensors
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.all import write_any
@@ -46,12 +47,13 @@ def load(
     whose grid is not square, needs them here. `pickle=True` lets torch's own files (`.pth`, `.bin`) be opened. The
     model's `info` has labels, preprocessing, provenance, digest and notes.
     """
+    place = as_device(device)
     contents = read(path, pickle=pickle, resident=True, **overrides)
     if contents.format != "vitrail" and has_zero_head(contents):
         contents = contents.noting(ZERO_HEAD)
     for note in contents.notes:
         _log.warning("%s: %s", path, note)
-    return assemble(contents, device=device)
+    return assemble(contents, device=place)
 
 
 def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **overrides: Any) -> Contents:

@@ -16,8 +16,8 @@ from vitrail.cli.flags import Flag, Positional
 from vitrail.cli.say import show
 
 _HELP = ("-h", "--help")
-LARGEST = 2.0**63
-"""No setting is larger, and what computes takes no larger whole number."""
+LARGEST = 2**63
+"""What computes takes no larger whole number."""
 
 
 class UsageError(VitrailError):
@@ -55,8 +55,8 @@ class Field:
             value = self.kind(word)
         except ValueError:
             raise UsageError(f"{self.name} is given {word!r}, but takes {self.metavar}.") from None
-        if self.kind in (int, float) and not abs(value) < LARGEST:  # NaN too
-            raise UsageError(f"{self.name} is given {word!r}, but takes a finite number, of at most {LARGEST:g}.")
+        if self.kind is int and abs(value) >= LARGEST:
+            raise UsageError(f"{self.name} is given {word!r}, but takes a whole number below 2**63.")
         return value
 
 
