@@ -27,12 +27,11 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import numpy as np
 import torch
-from faults import DISKS, QUOTA, SIGNALS, Attempt, Fault, attempt
+from faults import DISKS, QUOTA, SIGNALS, Attempt, Fault, attempt, import_everything
 from PIL import Image
 
 from vitrail.base.container import open_container
 from vitrail.base.lines import append_row, read_rows
-from vitrail.cli import finetune, predict, train  # noqa: F401 - what every attempt would have to import
 from vitrail.cli.main import main as vitrail
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -226,6 +225,7 @@ def main() -> int:
     """Do the trials that are left, print and save the counts; 0 when all resumed and were equal."""
     args = parse()
     torch.set_num_threads(1)
+    import_everything()
     limit = time.monotonic() + 60 * args.minutes
     lines = args.results / "kill.trials.jsonl"
     kinds = [(verb, ranks) for ranks in (1, 2) for verb in ("train", "finetune", "predict")]
