@@ -1,12 +1,13 @@
-"""Commands of Vitrail in forked processes, each with one fault: a signal, a full disk, a disk that may only be read.
+"""Commands of Vitrail in forked processes, each with one fault: a signal, or a disk that is full or may only be read.
 
 A process that has imported torch once is forked for each attempt, so that an attempt takes as long as its work. A fault
 comes at the n-th call of the file system below the command's own folder (`sys.addaudithook`, and a wrapped `os.fsync`),
-or after some seconds.
+or after some seconds. A quota lets no file grow beyond some bytes: the write that meets it is done in part.
 """
 
 import errno
 import os
+import resource
 import signal
 import socket
 import sys
@@ -22,6 +23,7 @@ EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate
 WRITING = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "fsync"}
 SIGNALS = {name: getattr(signal, name) for name in ("SIGKILL", "SIGTERM", "SIGHUP", "SIGSTOP")}
 DISKS = {"full": errno.ENOSPC, "read-only": errno.EROFS}
+QUOTA = "quota"
 LONGEST = 120.0
 """Seconds after which an attempt counts as hanging."""
 
@@ -32,7 +34,7 @@ class Fault:
 
     action: str
     call: int | None = None
-    """The number of the call, from 1."""
+    """The number of the call, from 1; the bytes of a quota."""
     seconds: float | None = None
     rank: int = 0
 
@@ -65,6 +67,10 @@ class Calls:
         self.number, self.busy = 0, False
 
     def install(self) -> None:
+        if self.fault is not None and self.fault.action == QUOTA and self.fault.call is not None:
+            self.tell("any write beyond", str(self.fault.call))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self.fault.call, self.fault.call))
+            return
         sync = os.fsync
 
         def fsync(handle: int) -> None:
@@ -103,7 +109,7 @@ class Calls:
             os.kill(os.getpid(), SIGNALS[fault.action])
 
     def tell(self, event: str, path: str) -> None:
-        os.write(self.report, f"met {event} {os.path.relpath(path, self.folder)}\n".encode())
+        os.write(self.report, f"met {event} {path.removeprefix(self.folder)}\n".encode())
 
 
 def attempt(

@@ -150,3 +150,10 @@ def test_a_lock_that_was_removed_while_it_was_opened_is_taken_again(tmp_path, mo
 def test_a_folder_where_no_lock_can_be_made_is_one_sentence(tmp_path) -> None:
     with pytest.raises(WriteError, match="may not be written to"), hold(tmp_path / "nowhere" / "lock"):
         pass
+
+
+def test_a_name_as_long_as_the_system_takes_is_written(tmp_path) -> None:
+    for name in ("x" * 255, "\u732b" * 85):
+        with atomic_write(tmp_path / name) as file:
+            file.write(b"whole")
+        assert (tmp_path / name).read_bytes() == b"whole"

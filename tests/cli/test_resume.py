@@ -151,6 +151,7 @@ def test_a_longer_training_is_a_new_run_that_begins_with_the_state_of_the_old(
     assert json.loads(Path("epoch/result.json").read_text())["steps"] == 3 + round(images / 6)
     run = vitrail.train(extend="epoch", steps=2, out="python", quiet=True, threads=1)
     assert run.result.steps == 3 + round(images / 6) + 2
+    capsys.readouterr()
     assert "leave --optimizer out" in _said([*words, "--steps", "4", "--optimizer", "sgd"], capsys)
     assert "--model cannot change a stored run" in _said([*words, "--steps", "4", "--model", "S/16"], capsys)
 

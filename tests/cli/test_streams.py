@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import os
 import pty
 import re
@@ -48,18 +49,14 @@ def on_terminal(words: list[str], **environment: str) -> tuple[int, str]:
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(environment, TERM="xterm-256color")
-        os.execv(sys.executable, [sys.executable, "-m", "vitrail", *words])
+        os.execv(sys.executable, [sys.executable, "-m", "vitrail", *words])  # noqa: S606
     screen = bytearray()
     while True:
+        assert select.select([terminal], [], [], 60)[0], "the command hangs"
         try:
-            assert select.select([terminal], [], [], 60)[0], "the command hangs"
-            block = os.read(terminal, 65536)
-        except OSError as error:
-            assert error.errno == errno.EIO
+            screen += os.read(terminal, 65536)
+        except OSError:  # the command has ended
             break
-        if not block:
-            break
-        screen += block
     os.close(terminal)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), screen.decode()
 
@@ -92,19 +89,19 @@ def test_the_output_is_written_and_the_code_is_honest_when_the_reader_of_stderr_
 
 
 def test_a_disk_that_is_full_under_stdout_is_one_sentence_and_code_1(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    with open("/dev/full", "w") as full, monkeypatch.context() as patch:
+    with Path("/dev/full").open("w") as full, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", full)
         assert main(["--help"]) == 1
     assert capsys.readouterr().err == "vitrail: stdout could not be written: No space left on device.\n"
 
 
-@pytest.mark.parametrize("words", ["--help", "models B/16", "predict model - <&-", "nonsense"])
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words", ["--help", "predict nowhere - <&-", "nonsense"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_change_no_exit_code(words: str, closed: str) -> None:
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m vitrail {words} {closed}"], capture_output=True, text=True, check=False
     )
-    assert done.returncode == (2 if "model " in words or words == "nonsense" else 0)
+    assert done.returncode == (0 if words == "--help" else 2)
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
 
@@ -129,7 +126,7 @@ def test_letters_that_an_encoding_lacks_are_escaped(encoding: str, monkeypatch: 
     assert raw.getvalue() == expected
 
 
-def test_class_names_are_the_same_without_utf8(model: Path, tmp_path: Path) -> None:
+def test_class_names_are_the_same_without_utf8(tmp_path: Path) -> None:
     data = saved_photos(tmp_path / "étés", [f"{name}/{n}.png" for name in ("猫", "hôtel") for n in range(2)])
     environment = os.environ | {
         "LC_ALL": "C",
@@ -148,7 +145,7 @@ def test_class_names_are_the_same_without_utf8(model: Path, tmp_path: Path) -> N
     expected = vitrail.data.open(data)
     encoding, _, found = done.stdout.partition(" ")
     assert encoding == "ascii"
-    assert __import__("json").loads(found) == [list(expected.labels), expected.name(0)]
+    assert json.loads(found) == [list(expected.labels), expected.name(0)]
 
 
 @pytest.mark.parametrize("words", [["models", "--bogus"], ["plan"], ["nonsense"], ["predict", "nowhere", "x.jpg"]])

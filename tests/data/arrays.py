@@ -20,8 +20,8 @@ class ArrayPictures:
     def read(self, row: int) -> np.ndarray | bytes:
         return self.images[row]
 
-    def stamp(self, row: int) -> bytes:
-        return bytes(self.read(row))
+    def digest(self, rows: np.ndarray) -> bytes:
+        return b"".join(bytes(self.read(row)) for row in rows.tolist())
 
 
 def dataset(images: list[np.ndarray | bytes], targets: np.ndarray, *, channels: int = 3) -> Dataset:

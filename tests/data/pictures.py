@@ -27,8 +27,8 @@ class Listed:
             raise OSError(5, found)
         return found
 
-    def stamp(self, row: int) -> bytes:
-        return bytes(self.read(row))
+    def digest(self, rows: np.ndarray) -> bytes:
+        return b"".join(bytes(self.read(row)) for row in rows.tolist())
 
 
 def dataset(found: Sequence[bytes | np.ndarray | str], targets: Sequence[int], **fields) -> Dataset:

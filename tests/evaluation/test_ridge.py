@@ -9,7 +9,8 @@ from sklearn.linear_model import Ridge
 
 from tests.evaluation.featuring import random_features, whitened
 from vitrail.evaluation import whitening
-from vitrail.evaluation.ridge import BIAS, L2, decompose, decompose_dual, decompose_primal, ridge
+from vitrail.evaluation.defaults import L2
+from vitrail.evaluation.ridge import BIAS, decompose, decompose_dual, decompose_primal, ridge
 from vitrail.evaluation.whitening import Whitening, rows_at_once
 
 

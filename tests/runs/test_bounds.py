@@ -12,7 +12,7 @@ from vitrail.base.settings import flatten, to_dict
 from vitrail.runs.bounds import LARGEST
 from vitrail.runs.config import read_config, with_settings
 
-OF_OTHER_KINDS = {"model.width", "model.blocks", "model.backbone.width", "model.backbone.blocks"}
+OF_OTHER_KINDS = {"epochs", "model.width", "model.blocks", "model.backbone.width", "model.backbone.blocks"}
 
 
 def test_every_bound_is_of_a_setting() -> None:
@@ -23,7 +23,7 @@ def test_every_bound_is_of_a_setting() -> None:
 def test_a_number_beyond_its_bound_is_refused_by_its_name(path: str) -> None:
     settings = to_dict(made_config())
     pair = isinstance(flatten(settings)[path], list)
-    for number in (int(LARGEST[path]) + 1, 10**30, 10**400):
+    for number in (int(LARGEST[path]) + 2, 10**30, 10**400):
         value = [number, number] if pair else float(min(number, 10**300)) if path == "minutes" else number
         with pytest.raises(ConfigError, match=path.removeprefix("model.").removeprefix("preprocessing.")):
             read_config(with_settings(settings, {path: value}), "the settings")

@@ -142,7 +142,9 @@ def test_a_score_that_is_not_finite_ends_the_run_and_keeps_the_last_good_checkpo
         loop.run()
     assert (error.value.exit_code, error.value.step) == (1, 6)
     assert loop.keeper.paths()[0].name == "step-000000004.safetensors"
-    assert all("NaN" not in line and "Infinity" not in line for line in (tmp_path / "metrics.jsonl").open())
+    text = (tmp_path / "metrics.jsonl").read_text()
+    assert "NaN" not in text
+    assert "Infinity" not in text
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
@@ -171,7 +173,7 @@ def test_a_signal_while_a_batch_is_awaited_saves_at_once_and_the_run_ends_the_sa
 
 def test_one_of_several_ranks_is_more_patient_than_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "PATIENCE", 0.5)
-    with StopSignal() as stop:
+    with StopSignal() as stop, stop.deferred():
 
         def hanging() -> Iterator[int]:
             yield 1
@@ -197,8 +199,14 @@ def test_a_terminal_that_is_closed_under_nohup_stops_nothing() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
+def test_a_signal_interrupts_at_once_where_there_is_nothing_to_save() -> None:
+    with StopSignal() as stop, pytest.raises(signals.Interruption):
+        signal.raise_signal(signal.SIGHUP)
+    assert stop.exit_code == 129
+
+
 def test_signals_ask_once_and_the_second_ctrl_c_does_not_wait() -> None:
-    with StopSignal() as stop:
+    with StopSignal() as stop, stop.deferred():
         signal.raise_signal(signal.SIGTERM)
         assert stop.asked
         assert stop.exit_code == 143

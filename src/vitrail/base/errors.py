@@ -7,7 +7,8 @@
     |   |-- CheckpointError a file of weights that is damaged, unknown, or does not fit
     |   `-- ImageError      one image that is broken, too large, or of a format that is not read
     |-- WriteError          a file that could not be written: a full disk, a folder without permission
-    `-- WorkerError         a process that read images and was ended from outside
+    |-- WorkerError         a process that read images and was ended from outside
+    `-- RankError           another rank that has ended, without which this one cannot work
 
 The command line prints the sentence and exits with its code: 2 for wrong usage or input, 1 for work that failed.
 `--debug` shows the traceback.
@@ -57,6 +58,12 @@ class WriteError(VitrailError):
 
 class WorkerError(VitrailError):
     """A process that read images, and was ended from outside."""
+
+    exit_code = 1
+
+
+class RankError(VitrailError):
+    """Another rank that has ended, without which this one cannot work."""
 
     exit_code = 1
 

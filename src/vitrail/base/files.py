@@ -11,12 +11,27 @@ from vitrail.base.errors import ConfigError, InputError, WriteError
 
 
 def path_of(name: str | os.PathLike[str], setting: str) -> Path:
-    """Return a path that was given; an empty one, which Python takes for the current folder, is refused."""
+    """Return a path that the system can look up, whether something is there or not.
+
+    An empty one, which Python takes for the current folder, is refused, and so is one that is too long or that leads
+    through a folder without rights.
+    """
     text = os.fspath(name)
     if not text or "\0" in text:
         shown = "empty" if not text else "a name with a zero byte"
         raise ConfigError(f"`{setting}` is {shown}, but must be a path.")
+    try:
+        Path(text).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        raise InputError(f"{text} cannot be a path: {getattr(error, 'strerror', error)}; give another.") from None
     return Path(text)
+
+
+def name_text(name: str | bytes | os.PathLike[str]) -> str:
+    """Return the name of a file as text: its bytes as UTF-8, whatever encoding the terminal has."""
+    return os.fsencode(name).decode("utf-8", "surrogateescape")
 
 
 @contextmanager
@@ -31,7 +46,8 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     part = None
     try:
         _refuse_another_kind(path)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        start = os.fsdecode(os.fsencode(f".{path.name}")[:100])  # with a longer one, the name itself may be too long
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{start}.", suffix=".part")
         part = Path(name)
         with os.fdopen(handle, "w+b") as file:
             yield file
@@ -41,13 +57,17 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         part.replace(path)
     except BaseException as error:
         if part is not None:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # a disk that cannot be written to any more must not hide why
+                part.unlink()
         if isinstance(error, OSError):
             raise WriteError(
                 f"{path} could not be written: {error.strerror or error}; what was there before is untouched."
             ) from error
         raise
-    sync_folder(path.parent)
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        raise WriteError(f"{path} may not have reached the disk: {error.strerror or error}.") from error
 
 
 def _refuse_another_kind(path: Path) -> None:
@@ -115,7 +135,8 @@ def hold(lock: Path) -> Iterator[None]:
     finally:
         if handle in _locks:  # not in a fork
             _locks.remove(handle)
-            lock.unlink(missing_ok=True)
+            with suppress(OSError):  # where nothing can be removed, an empty file stays, which keeps nobody out
+                lock.unlink()
             os.close(handle)
 
 

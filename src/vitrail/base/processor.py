@@ -142,7 +142,7 @@ def _key(processor: dict[str, str]) -> str:
     """Return a digest of everything on which the answer depends; a machine that moves or is updated boots again."""
     facts = [processor.get(name, "") for name in ("vendor_id", "model name", "stepping", "microcode", "flags")]
     with suppress(OSError):
-        facts.append(_BOOT.read_text().strip())
+        facts.append(_BOOT.read_text(encoding="utf-8").strip())
     with suppress(importlib.metadata.PackageNotFoundError):
         facts.append(importlib.metadata.version("torch"))
     facts += [platform.node(), platform.release(), PROGRAM]
@@ -156,7 +156,7 @@ def _file(cache: Path | None) -> Path:
 def _answers(path: Path) -> dict[str, Any]:
     """Read the stored answers; a file that is missing or damaged has none."""
     try:
-        answers = json.loads(path.read_text())
+        answers = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     return answers if isinstance(answers, dict) else {}

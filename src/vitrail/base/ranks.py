@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
-from vitrail.base.errors import ConfigError, InputError, VitrailError
+from vitrail.base.errors import ConfigError, InputError, RankError, VitrailError
 
 _CPU = torch.device("cpu")
 _NUMBERS = ("RANK", "WORLD_SIZE", "MASTER_PORT")
@@ -94,10 +94,20 @@ def best_device() -> torch.device:
     return torch.device("mps") if torch.backends.mps.is_available() else torch.device("cpu")
 
 
+def as_device(name: str | torch.device) -> torch.device:
+    """Return a device by its name, or refuse one that is not there."""
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ConfigError(f"`device` is {name!r}, but must be auto, cpu, cuda or mps.") from None
+    check_device(device)
+    return device
+
+
 def check_device(device: torch.device) -> None:
     """Refuse a device that this machine does not have."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}.get(device.type, True)
-    if not there:
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there.get(device.type, False):
         raise ConfigError(f"there is no {device.type} device that torch can use here; choose auto or cpu.")
 
 
@@ -130,8 +140,20 @@ def join(device: torch.device | None = None) -> Iterator[Ranks]:
         ) from error
     try:
         yield Ranks(rank=meeting.rank, world=meeting.world, device=device)
+    except RuntimeError as error:
+        if not _is_of_backend(error):
+            raise
+        raise RankError(
+            f"rank {meeting.rank} has lost another of {meeting.world} ({str(error).splitlines()[0][:200]}); the same "
+            "command resumes, and torchrun starts it again by itself with --max-restarts."
+        ) from error
     finally:
         dist.destroy_process_group()
+
+
+def _is_of_backend(error: RuntimeError) -> bool:
+    """Tell whether an error comes from what carries tensors between ranks; gloo has no class of its own for them."""
+    return isinstance(error, dist.DistError) or any(name in str(error) for name in ("gloo", "NCCL", "Connection"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,14 @@ import torch
 from torch import Tensor
 
 from vitrail.base.errors import CheckpointError
+from vitrail.base.files import path_of
 from vitrail.base.memory import check_memory
+from vitrail.base.ranks import as_device
 from vitrail.base.tensors import from_tensors
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats.all import FormatName, write_any
+from vitrail.checkpoint.formats.all import write_any
 from vitrail.checkpoint.formats.detect import read_any
+from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.store import check_labels, check_pixels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing
@@ -44,21 +47,25 @@ def load(
     whose grid is not square, needs them here. `pickle=True` lets torch's own files (`.pth`, `.bin`) be opened. The
     model's `info` has labels, preprocessing, provenance, digest and notes.
     """
-    contents = read(path, pickle=pickle, **overrides)
+    place = as_device(device)
+    contents = read(path, pickle=pickle, resident=True, **overrides)
     if contents.format != "vitrail" and has_zero_head(contents):
         contents = contents.noting(ZERO_HEAD)
     for note in contents.notes:
         _log.warning("%s: %s", path, note)
-    return assemble(contents, device=device)
+    return assemble(contents, device=place)
 
 
-def read(path: str | Path, *, pickle: bool = False, **overrides: Any) -> Contents:
-    """Read what a file says, with overrides applied, and no more of its tensors than are asked for later."""
+def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **overrides: Any) -> Contents:
+    """Read what a file says, with overrides applied, and no more of its tensors than are asked for later.
+
+    `resident` reads all of them at once, after which the file may change.
+    """
     hints = dict(overrides)
     for name in hints.keys() & {"image_size", "patch_size"}:
         hints[name] = as_size(hints[name])
         check_size(name, hints[name])
-    return transfer(read_any(Path(path), hints, pickle=pickle), hints)
+    return transfer(read_any(path_of(path, "path"), hints, pickle=pickle, resident=resident), hints)
 
 
 def save(

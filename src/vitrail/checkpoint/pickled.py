@@ -30,13 +30,13 @@ _PICKLES = 4
 """A file of torch's older format has a number, a version and facts about the machine before the tensors."""
 
 
-def open_pickled(path: Path) -> TensorSource:
-    """Read the tensors of a torch file."""
+def open_pickled(path: Path, *, resident: bool = False) -> TensorSource:
+    """Read the tensors of a torch file, by memory map unless they are to be `resident`."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             check_packed(path, archive)
     try:
-        loaded = _load(path)
+        loaded = _load(path, resident=resident)
     except pickle.UnpicklingError:
         raise CheckpointError(
             f"{path} is refused: {_more_than_tensors(path)}. Nothing in it was run. "
@@ -49,11 +49,12 @@ def open_pickled(path: Path) -> TensorSource:
     return from_tensors(_tensors(path, loaded), str(path))
 
 
-def _load(path: Path) -> Any:
+def _load(path: Path, *, resident: bool) -> Any:
     """Let torch read tensors and plain containers, by memory map where its format allows it."""
     with warnings.catch_warnings(), open_regular(path, CheckpointError) as file:
         warnings.simplefilter("ignore")  # of pickle versions: what they cannot hold is refused anyway
-        mapped = file.read(2) == b"PK" and path.suffix != ".safetensors"  # torch goes by that name, not by the content
+        # torch goes by the suffix, not by the content
+        mapped = not resident and file.read(2) == b"PK" and path.suffix != ".safetensors"
         file.seek(0)
         return torch.load(path if mapped else file, map_location="cpu", weights_only=True, mmap=mapped)
 

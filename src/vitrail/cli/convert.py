@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import vitrail
-from vitrail.checkpoint.formats.all import FormatName
+from vitrail.checkpoint.formats.names import FormatName
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag, print_json

@@ -22,7 +22,6 @@ from vitrail.cli.progress import progress
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
 from vitrail.cli.say import say
 from vitrail.cli.tables import print_tables
-from vitrail.data.budget import Budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +60,8 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Survey and print; the files to write are written before."""
+    from vitrail.data.budget import Budget
+
     budget = Budget.parse(arguments.skip_broken)
     survey = vitrail.survey(
         arguments.data,

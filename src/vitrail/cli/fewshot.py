@@ -13,16 +13,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.ranks import is_first
 from vitrail.cli.model_file import FileFlags
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json, print_table
+from vitrail.cli.report import Device, Positional, Switch, flag, parse_size, print_json, print_table
 from vitrail.cli.say import say
-from vitrail.evaluation.neighbours import NEIGHBOURS
-from vitrail.evaluation.probe import C
-from vitrail.evaluation.ridge import L2
-from vitrail.runs.config import Device
-from vitrail.verbs.fewshot import MethodName, fewshot
+from vitrail.evaluation.defaults import L2, NEIGHBOURS, C, MethodName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +72,9 @@ class Arguments(FileFlags):
 
 def run(arguments: Arguments) -> None:
     """Measure, draw if asked, and print."""
+    from vitrail.base.ranks import is_first
+    from vitrail.verbs.fewshot import fewshot
+
     size = arguments.image_size
     found = fewshot(
         arguments.model,

@@ -13,7 +13,8 @@ import gc
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.errors import InputError
+from vitrail.base.numbers import MANY, MOST_BATCH, MOST_WORKERS, check_whole
 from vitrail.cli.flags import Positional, Switch, flag, parse_size
 from vitrail.cli.say import say, show
 from vitrail.cli.streams import nobody_reads, read_stdin
@@ -64,9 +65,9 @@ def run(arguments: Arguments) -> int:
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     if not arguments.images:
         raise InputError("no images are given; name files, folders, patterns, @LIST or - for stdin behind the model.")
-    for name in ("top", "batch", "workers"):
-        if (given := getattr(arguments, name)) is not None and given < 1:
-            raise ConfigError(f"--{name} is {given}, but must be at least 1.")
+    for name, most in (("top", MANY), ("batch", MOST_BATCH), ("workers", MOST_WORKERS)):
+        if (number := getattr(arguments, name)) is not None:
+            check_whole(name, number, most=most)
     if out is not None:
         check_predictions(out, (arguments.model, arguments.labels, *arguments.images), force=arguments.force)
     gc.disable()  # what imports make is there to stay; to look for garbage in it takes a tenth of the time

@@ -8,6 +8,7 @@ from typing import Any
 
 from vitrail.base.printable import printable
 from vitrail.base.readable import counted as counted
+from vitrail.cli.flags import Device as Device
 from vitrail.cli.flags import ImageSize as ImageSize
 from vitrail.cli.flags import Positional as Positional
 from vitrail.cli.flags import Switch as Switch

@@ -24,7 +24,7 @@ NARROWEST, WIDEST = 40, 1000
 class Stream:
     """A text stream that escapes what it cannot encode and outlives its reader."""
 
-    def __init__(self, stream: TextIO, *, matters: bool) -> None:
+    def __init__(self, stream: Any, *, matters: bool) -> None:
         """Wrap a stream; where it `matters`, a failure other than a reader that has left is raised."""
         self.stream, self.matters = stream, matters
         self.left = False

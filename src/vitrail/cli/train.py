@@ -14,10 +14,7 @@ from typing import Annotated
 
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag
-from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, request_of
-from vitrail.cli.trained import as_json, print_result
-from vitrail.verbs.train import TrainRequest, conduct_training, stored_execution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +42,10 @@ class Arguments(RunFlags):
 
 def run(arguments: Arguments) -> int:
     """Train, and print what came out."""
+    from vitrail.cli.stoppable import carry_out
+    from vitrail.cli.trained import as_json, print_result
+    from vitrail.verbs.train import TrainRequest, conduct_training, stored_execution
+
     request = request_of(TrainRequest, arguments)
     return carry_out(
         partial(conduct_training, request, words=in_flags),

@@ -8,6 +8,7 @@ import argparse
 import types
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields
+from math import isfinite
 from types import ModuleType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -16,6 +17,8 @@ from vitrail.cli.flags import Flag, Positional
 from vitrail.cli.say import show
 
 _HELP = ("-h", "--help")
+LARGEST = 2**63
+"""What computes takes no larger whole number."""
 
 
 class UsageError(VitrailError):
@@ -50,9 +53,14 @@ class Field:
         if self.choices and word not in self.choices:
             raise UsageError(f"{self.name} is given {word!r}, but takes one of {', '.join(sorted(self.choices))}.")
         try:
-            return self.kind(word)
+            value = self.kind(word)
         except ValueError:
             raise UsageError(f"{self.name} is given {word!r}, but takes {self.metavar}.") from None
+        if self.kind is int and abs(value) >= LARGEST:
+            raise UsageError(f"{self.name} is given {word!r}, but takes a whole number below 2**63.")
+        if self.kind is float and not isfinite(value):
+            raise UsageError(f"{self.name} is given {word!r}, but takes a finite number.")
+        return value
 
 
 def parse(verb: str, module: ModuleType, words: Sequence[str]) -> Any:

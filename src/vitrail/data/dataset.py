@@ -37,8 +37,8 @@ class Pictures(Protocol):
     def read(self, row: int) -> bytes | np.ndarray:
         """Return an encoded file, or an array of height x width (x channel) of uint8."""
 
-    def stamp(self, row: int) -> bytes:
-        """Return what tells this image from another of its name: path below the root, size and time, or its numbers."""
+    def digest(self, rows: Rows) -> bytes:
+        """Digest what tells images from others of the same names: paths below the root, sizes and times, or numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -20,8 +20,8 @@ Figures = Callable[[DrawCounts], Mapping[str, float]]
 """Maps how often each image was drawn to figures by name."""
 
 LEVEL = 0.95
-FEWEST = 100
-"""Fewer resamples give no percentile: the 2.5th would be one of the lowest two draws."""
+FEWEST, MOST = 100, 1_000_000
+"""Fewer resamples give no percentile: the 2.5th would be one of the lowest two draws. More take days, for nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

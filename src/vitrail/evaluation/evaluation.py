@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from vitrail.base.errors import ConfigError, ImageError, InputError
+from vitrail.base.errors import ImageError, InputError
+from vitrail.base.numbers import MOST_BATCH, MOST_SEED, MOST_WORKERS, check_whole
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.base.table import Table, Tabular
@@ -16,7 +17,7 @@ from vitrail.data.budget import Budget, Skipped
 from vitrail.data.classes import few
 from vitrail.data.dataset import Dataset
 from vitrail.evaluation.batches import ranked_batches
-from vitrail.evaluation.bootstrap import FEWEST, Interval
+from vitrail.evaluation.bootstrap import FEWEST, MOST, Interval
 from vitrail.evaluation.classify import Answers, answer
 from vitrail.evaluation.figures import FIGURES, written
 from vitrail.evaluation.finite import refuse_bad_numbers
@@ -43,9 +44,10 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         """Refuse wrong values before anything is read."""
-        for name, least in (("batch", 1), ("workers", 0), ("resamples", FEWEST)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"`{name}` is {getattr(self, name)}, but must be at least {least}.")
+        check_whole("batch", self.batch, most=MOST_BATCH)
+        check_whole("workers", self.workers, least=0, most=MOST_WORKERS)
+        check_whole("resamples", self.resamples, least=FEWEST, most=MOST)
+        check_whole("seed", self.seed, least=-MOST_SEED, most=MOST_SEED)
         Budget.parse(self.skip_broken)
 
 

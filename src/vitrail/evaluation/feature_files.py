@@ -77,12 +77,12 @@ def features_file(folder: Path, key: str) -> Path:
 
 
 def read_features(folder: Path, key: str, *, images: int, width: int) -> Features | None:
-    """Return stored features, mapped from their file; None when there are none, an error when they are damaged."""
+    """Return stored features; None when there are none, an error when they are damaged."""
     path = features_file(folder, key)
     try:
         if not path.is_file():
             return None
-        container = open_container(path)
+        container = open_container(path, resident=True)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be opened: {error.strerror or error}.") from None
     shapes = {name: spec.shape for name, (spec, _) in container.places.items()}

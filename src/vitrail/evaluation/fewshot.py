@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.errors import InputError
+from vitrail.base.numbers import check_whole
 from vitrail.base.progress import Progress, silent
 from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset, Rows
@@ -79,8 +80,7 @@ class Score:
 
 def check_shots(train: Dataset, test: Dataset, shots: Sequence[Shots], seeds: int) -> None:
     """Refuse, before any image is read, shots that cannot be drawn or measured."""
-    if seeds < 1:
-        raise ConfigError(f"`seeds` is {seeds}, but must be at least 1.")
+    check_whole("seeds", seeds, most=10_000)
     for split in (train, test):
         if not split.labels or not bool((split.targets >= 0).any()):
             raise InputError(

@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vitrail.evaluation.defaults import NEIGHBOURS
 from vitrail.evaluation.features import Matrix
 
-NEIGHBOURS = 20
 TEMPERATURE = 0.07
 SIMILARITIES = 2**24
 """Numbers in float32 that are compared at a time: 64 MiB; fewer make the products slower."""

@@ -14,10 +14,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vitrail.evaluation.defaults import C
 from vitrail.evaluation.features import Matrix
 from vitrail.evaluation.whitening import Whitening
 
-C = 1.0
 STEPS = 500
 """The most iterations."""
 TOLERANCE = 1e-4

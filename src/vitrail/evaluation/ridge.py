@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vitrail.evaluation.defaults import L2
 from vitrail.evaluation.features import Matrix
 from vitrail.evaluation.whitening import Whitening
 
@@ -26,7 +27,6 @@ Classes = Int[np.ndarray, "query"]
 
 BIAS = 100.0
 """The constant feature."""
-L2 = 2.0**10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -19,6 +19,7 @@ SEED = 2**63 - 1
 LARGEST: dict[str, float] = {
     "steps": COUNT - 1,  # nine digits in the names of checkpoints
     "minutes": DECADE,
+    "epochs": COUNT,
     "batch": 10**7,
     "seed": SEED,
     "data.split_seed": SEED,
@@ -37,7 +38,6 @@ LARGEST: dict[str, float] = {
     "model.channels": 1_024,
     "model.num_classes": 10**6,
     "model.image_size": PIXELS,
-    "model.patch_size": PIXELS,
     "preprocessing.image_size": PIXELS,
     "augmentation.pad": PIXELS,
     "augmentation.layers": 64,
@@ -57,7 +57,7 @@ def check_bounds(settings: Mapping[str, Any]) -> None:
         if largest is None or value is None:
             continue
         if any(abs(number) > largest for number in (value if isinstance(value, list) else [value])):
-            raise ConfigError(f"{_name(path)} is {_shown(value)}, but must be at most {largest:,.9g}.")
+            raise ConfigError(f"{_name(path)} is {_shown(value)}, but must be at most {largest:,.10g}.")
 
 
 def _name(path: str) -> str:

@@ -299,6 +299,6 @@ def with_settings(settings: dict[str, Any], changes: Mapping[str, Any]) -> dict[
     return changed | {name: with_settings(changed.get(name) or {}, inner) for name, inner in inside.items()}
 
 
-def read_config(settings: dict[str, Any], where: str) -> RunConfig:
+def read_config(settings: Any, where: str) -> RunConfig:
     """Make a run's config from plain settings."""
     return from_dict(RunConfig, settings, where=where)

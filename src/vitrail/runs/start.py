@@ -6,6 +6,7 @@ File -> its model -> positions for a new size -> the pre-training head off, a he
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -80,7 +81,8 @@ def starting_model(start: StartConfig, config: ModelConfig, device: torch.device
 
 
 def _read(path: str, pickle: bool, num_heads: int | None) -> Contents:
-    return read(path, pickle=pickle, **({} if num_heads is None else {"num_heads": num_heads}))
+    hints: dict[str, Any] = {} if num_heads is None else {"num_heads": num_heads}
+    return read(path, pickle=pickle, **hints)
 
 
 def _digest(contents: Contents, path: str) -> str:

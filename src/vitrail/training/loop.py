@@ -89,7 +89,11 @@ class Loop:
     """The last outcome of each evaluator, by its name; those of another process are not there."""
 
     def run(self) -> None:
-        """Train from where the state is to the end."""
+        """Train from where the state is to the end; a signal stops it after a step, or while a batch is awaited."""
+        with self.stop.deferred():
+            self._run()
+
+    def _run(self) -> None:
         progress, clock = self.state.progress, Clock()
         if progress.step and self._evaluators_due():
             self._look_after()

@@ -1,13 +1,14 @@
 """Ctrl-C, SIGTERM and a closed terminal ask a run to stop after the step it is in; a second Ctrl-C does not wait.
 
-Nor does anything wait for a batch that may never come, from a process that is stopped or a disk that hangs: a signal
-interrupts that, since nothing is half done then.
+Only a step waits: before and after training there is nothing to save, and a signal interrupts at once. So it does while
+a batch is awaited, which may never come from a process that is stopped or a disk that hangs: nothing is half done then.
 """
 
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if
 
 
 class Interruption(BaseException):
-    """A stop that came while a batch was awaited."""
+    """A stop that came where nothing is half done."""
 
 
 class StopSignal:
@@ -29,8 +30,8 @@ class StopSignal:
         self.asked = False
         self.number: int | None = None
         self._since = 0.0
-        self._patience: float | None = None
-        """How long a batch is still awaited after a signal; None while none is awaited."""
+        self._patience: float | None = 0.0
+        """Seconds until a signal interrupts; None while it is left to the loop to stop."""
         self._timer: threading.Timer | None = None
         self._before: dict[int, Any] = {}
 
@@ -51,17 +52,25 @@ class StopSignal:
 
     def awaited(self, batches: Iterator[Batch], *, alone: bool = True) -> Iterator[Batch]:
         """Pass batches on; a signal while one is awaited raises `Interruption`, on one of several ranks a bit later."""
-        patience = 0.0 if alone else PATIENCE
         while True:
-            self._patience = patience
-            try:
+            with self._patient(0.0 if alone else PATIENCE):
                 self._interrupt()
                 batch = next(batches, None)
-            finally:
-                self._patience = None
             if batch is None:
                 return
             yield batch
+
+    def deferred(self) -> AbstractContextManager[None]:
+        """Leave it to the block to look whether it is `asked` to stop."""
+        return self._patient(None)
+
+    @contextmanager
+    def _patient(self, seconds: float | None) -> Iterator[None]:
+        before, self._patience = self._patience, seconds
+        try:
+            yield
+        finally:
+            self._patience = before
 
     def _ask(self, number: int, _: FrameType | None) -> None:
         if self.asked and number == signal.SIGINT:
@@ -72,7 +81,7 @@ class StopSignal:
         self._interrupt()
 
     def _interrupt(self) -> None:
-        """Give up waiting for a batch after a signal, or have this called again when it is time for that."""
+        """Give up what is being done after a signal, or have this called again when it is time for that."""
         if self.number is None or self._patience is None:
             return
         left = self._since + self._patience - time.monotonic()

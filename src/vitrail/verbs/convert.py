@@ -9,8 +9,9 @@ from vitrail.base.outputs import Kind, check_replaceable
 from vitrail.base.table import Table, Tabular
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.files import sha256, with_versions
-from vitrail.checkpoint.formats.all import FormatName, write_any
+from vitrail.checkpoint.formats.all import write_any
 from vitrail.checkpoint.formats.detect import holds_format
+from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.store import write_store
 from vitrail.model.patches import Size
 from vitrail.verbs.weights import count_parameters, open_weights

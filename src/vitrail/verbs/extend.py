@@ -32,6 +32,7 @@ def settle_extension(
     """
     if sum(length is not None for length in (request.steps, request.epochs, request.minutes)) != 1:
         raise ConfigError("`extend` trains for longer: give one of `steps`, `epochs` and `minutes`.")
+    request.check_length()
     old = RunFolder(path=Path(absolute(str(extend))))
     stored = old.read_config()
     begun = folder.read_config() if folder.config.is_file() and folder.begun else None

@@ -13,6 +13,7 @@ import torch
 from vitrail.base.errors import ConfigError
 from vitrail.base.memory import keep_freed_memory
 from vitrail.base.notes import Note, logged
+from vitrail.base.numbers import check_whole
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.data.pictures import Picture
@@ -81,8 +82,7 @@ def predict(
     settings = ClassifierSettings(
         labels=labels, batch=batch, workers=workers, compiled=compiled, threads=threads, file=file
     )
-    if top < 1:
-        raise ConfigError(f"top is {top}, but must be at least 1.")
+    check_whole("top", top)
     words = list(images) if isinstance(images, list | tuple) else [images]
     paths = [os.fspath(word) for word in words if isinstance(word, str | os.PathLike)]
     if out is not None:

@@ -86,6 +86,10 @@ def settle(request: TrainRequest, ranks: Ranks) -> Run:
         folder = _folder(request, config)
     run = Run(config=config, data=data, folder=folder, ranks=ranks, began=began)
     run.check()
+    if folder.config.is_file() and folder.begun and not request.restart:
+        stored = folder.read_config()
+        if not differences(config, stored):  # another run is refused for its settings
+            check_same(data, stored, same_data=request.same_data)
     return run
 
 
@@ -111,7 +115,6 @@ def _new(request: TrainRequest, ranks: Ranks) -> tuple[RunConfig, RunData]:
         settings=request.changes | request.execution,
     )
     config = complete(asked, data_config, data)
-    _check_begun(request, config, data)
     trial = Run(config=config, data=data, folder=_folder(request, config), ranks=ranks)
     if request.micro_batch == "auto":
         micro = {"execution.micro_batch": largest_micro_batch(trial)}
@@ -120,15 +123,6 @@ def _new(request: TrainRequest, ranks: Ranks) -> tuple[RunConfig, RunData]:
     if request.minutes is None:
         return trial.config, data
     return _timed(request.minutes, request.restart, asked, data_config, trial), data
-
-
-def _check_begun(request: TrainRequest, config: RunConfig, data: RunData) -> None:
-    """Refuse to resume, by the same command again, a run whose data have changed since."""
-    folder = _folder(request, config)
-    if folder.config.is_file() and folder.begun and not request.restart:
-        stored = folder.read_config()
-        if not differences(config, stored):  # another run is refused for its settings
-            check_same(data, stored, same_data=request.same_data)
 
 
 def _timed(minutes: float, restart: bool, asked: Request, data_config: DataConfig, trial: Run) -> RunConfig:

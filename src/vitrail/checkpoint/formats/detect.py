@@ -11,9 +11,10 @@ from vitrail.base.reading import open_regular
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.archive import open_archive
 from vitrail.checkpoint.contents import Contents, needed_shapes
-from vitrail.checkpoint.formats.all import FORMATS, NAMES, FormatName
+from vitrail.checkpoint.formats.all import FORMATS
 from vitrail.checkpoint.formats.folder import FOLDER_FILES, read_json
 from vitrail.checkpoint.formats.format import Weights
+from vitrail.checkpoint.formats.names import NAMES, FormatName
 from vitrail.checkpoint.infer import Hints
 from vitrail.checkpoint.pickled import open_pickled
 from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
@@ -21,14 +22,14 @@ from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
-def read_any(path: Path, hints: Hints, *, pickle: bool = False) -> Contents:
-    """Read a file or folder of any supported format."""
+def read_any(path: Path, hints: Hints, *, pickle: bool = False, resident: bool = False) -> Contents:
+    """Read a file or folder of any supported format; `resident` keeps its tensors in memory, not in the file."""
     try:
         if not path.exists():
             raise CheckpointError(f"there is no file or folder {path}.")
         if path.is_dir():
-            return _read_folder(path, hints, pickle=pickle)
-        return _read_file(path, hints, pickle=pickle)
+            return _read_folder(path, hints, pickle=pickle, resident=resident)
+        return _read_file(path, hints, pickle=pickle, resident=resident)
     except ConfigError as error:
         raise CheckpointError(f"{path} does not tell of a model that can be built: {error}") from None
     except MemoryError:
@@ -55,7 +56,7 @@ def holds_format(path: Path, name: FormatName) -> bool:
     return any(form.name == name and form.recognises(names) for form in FORMATS)
 
 
-def _read_folder(path: Path, hints: Hints, *, pickle: bool) -> Contents:
+def _read_folder(path: Path, hints: Hints, *, pickle: bool, resident: bool) -> Contents:
     weights = next((path / name for name in _WEIGHTS if (path / name).is_file()), None)
     if weights is None:
         sharded = any(path.glob("*.index.json"))
@@ -63,10 +64,10 @@ def _read_folder(path: Path, hints: Hints, *, pickle: bool) -> Contents:
             f"the folder {path} has no {' or '.join(_WEIGHTS)}"
             + ("; its weights are in several files: save it again as one." if sharded else "; give the file itself.")
         )
-    return _read_file(weights, hints, pickle=pickle)
+    return _read_file(weights, hints, pickle=pickle, resident=resident)
 
 
-def _read_file(path: Path, hints: Hints, *, pickle: bool) -> Contents:
+def _read_file(path: Path, hints: Hints, *, pickle: bool, resident: bool) -> Contents:
     with open_regular(path, CheckpointError) as file:
         start = file.read(512)
     if _is_pickle(path, start):
@@ -75,11 +76,11 @@ def _read_file(path: Path, hints: Hints, *, pickle: bool) -> Contents:
                 f"{path} is a torch file, which is a pickle and can hold programs; import it once, on purpose, with "
                 "`vitrail convert` or load(..., pickle=True), which reads tensors only."
             )
-        return _recognise(open_pickled(path), path, hints)
+        return _recognise(open_pickled(path, resident=resident), path, hints)
     if start[:2] == b"PK":
         return _recognise(open_archive(path), path, hints)
     _check_text(path, start)
-    container = open_container(path)
+    container = open_container(path, resident=resident)
     if is_store(container.metadata):
         return read_store(container)
     contents = _recognise(container.source, path, {**hints, **_origin_hints(container)})

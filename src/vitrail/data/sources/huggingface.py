@@ -18,8 +18,8 @@ import numpy as np
 from vitrail.base.errors import InputError
 from vitrail.base.extras import require
 from vitrail.base.reading import read_json
-from vitrail.data.sources.files import FileStamps, is_file_in
-from vitrail.data.sources.pile import Pile, split_of
+from vitrail.data.sources.files import digest_rows, is_file_in
+from vitrail.data.sources.pile import Codes, Pile, split_of
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
 
 _PURPOSE = "reading a saved Hugging Face data set"
@@ -37,7 +37,6 @@ class ArrowPictures:
         self.files, self.columns = files, columns
         self.ends = np.cumsum(lengths)
         self._tables: dict[int, Any] = {}
-        self._stamps = FileStamps()
 
     def __len__(self) -> int:
         """Count the images."""
@@ -52,9 +51,9 @@ class ArrowPictures:
         file, at = self._place(row)
         return f"{self.files[file]}[{at}]"
 
-    def stamp(self, row: int) -> bytes:
-        """Return the row, and the size and time of its file."""
-        return b"%d\0" % row + self._stamps[self.files[self._place(row)[0]]]
+    def digest(self, rows: Codes) -> bytes:
+        """Digest which rows they are, and the sizes and times of the files."""
+        return digest_rows(self.files, rows)
 
     def read(self, row: int) -> bytes:
         """Read one image."""
