@@ -2,12 +2,12 @@
 
     python benchmarks/campaigns/hostile.py [--inputs 10000] [--minutes 25] [--seed 0] [--only png]
 
-Every kind of file that is read (`specimens.py`) is changed in ways that its format lets through (`mutations.py`) and read
-in a forked child that may take so much memory and time. An input is refused in a sentence, or accepted; anything else is
-counted as bad: a signal that ends the child (a crash), more than the seconds (a hang), another exception than ours
-(foreign), more memory than allowed, a file that was accepted although its digest cannot be right or whose contents
-contradict each other (wrong). Input number N of a kind is the same in every call with the same seed. Batches that are done
-are lines of `results/hostile.trials.jsonl`, and are not done again; the counts are in `results/hostile.json`.
+Every kind of file that is read (`specimens.py`) is changed in ways that its format lets through (`mutations.py`) and
+read in a forked child that may take so much memory and time. An input is refused in a sentence, or accepted; anything
+else is counted as bad: a signal that ends the child (a crash), more than the seconds (a hang), another exception than
+ours (foreign), more memory than allowed, a file that was accepted although its digest cannot be right or whose contents
+contradict each other (wrong). Input number N of a kind is the same in every call with the same seed. Batches that are
+done are lines of `results/hostile.trials.jsonl`, and are not done again; the counts are in `results/hostile.json`.
 """
 
 import argparse
@@ -72,7 +72,7 @@ def attempt(specimen: Specimen, number: int, seed: int, folder: Path) -> dict[st
         row = {"outcome": "wrong", "said": wrong} if wrong else {"outcome": "accepted"}
     except VitrailError as error:
         row = {"outcome": "refused", "letters": len(str(error))}
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it should have been one of ours
+    except BaseException as error:  # whatever it is, it should have been one of ours
         places = traceback.extract_tb(error.__traceback__)[-3:]
         where = " < ".join(f"{Path(place.filename).name}:{place.lineno}" for place in reversed(places))
         row = {"outcome": "foreign", "said": f"{type(error).__name__}: {str(error)[:200]} at {where}"}

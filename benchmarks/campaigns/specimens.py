@@ -1,7 +1,7 @@
 """A good file of every kind that is read, how to change it, and how to read it.
 
-A reader raises when it refuses a file; what it returns says what is wrong with what it accepted, and is empty if nothing
-is. `signed` specimens carry a digest: changed in any bit, they must not be accepted.
+A reader raises when it refuses a file; what it returns says what is wrong with what it accepted, and is empty if
+nothing is. `signed` specimens carry a digest: changed in any bit, they must not be accepted.
 """
 
 import gzip
@@ -310,10 +310,9 @@ def runs() -> list[Specimen]:
     """The small files of a run's folder."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "run"
-        vitrail.train(
-            "sample", out=out, steps=2, batch=4, image_size=8, device="cpu", threads=1, fraction=0.01, note=lambda _: None,
-            set={"model.dim": 16, "model.depth": 1, "model.num_heads": 2, "model.mlp_dim": 16},
-        )  # fmt: skip
+        sizes = {"model.backbone": None, "model.dim": 16, "model.depth": 1, "model.num_heads": 2, "model.mlp_dim": 16}
+        settings = {"steps": 2, "batch": 4, "image_size": 8, "device": "cpu", "threads": 1, "fraction": 0.01}
+        vitrail.train("sample", out=out, quiet=True, settings=sizes, **settings)
         files = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".json", ".jsonl")}
     readers: dict[str, Read] = {
         "config.json": lambda folder: str(RunFolder(path=folder).read_config() and ""),
