@@ -102,7 +102,7 @@ def test_a_file_that_becomes_a_link_outwards_is_not_read(photos: Path) -> None:
     [
         (["photos/c.png"], "there is no such file. Did you mean"),
         (["https://example.com/x.jpg"], "nothing is fetched"),
-        (["@nowhere.txt"], "the list nowhere.txt cannot be read: No such file"),
+        (["@nowhere.txt"], "nowhere.txt cannot be read: No such file"),
         (["-"], "stdin lists no files"),
         (["empty"], "empty holds no images"),
         (["text"], "text holds no images .but 1 other files such as text/x.txt"),
