@@ -1,5 +1,7 @@
 """Bounds: what is above is refused in a sentence that says how to allow more."""
 
+from pathlib import Path
+
 import pytest
 
 from vitrail import ConfigError, InputError
@@ -34,3 +36,9 @@ def test_a_small_file_may_unpack_to_something_and_a_large_one_to_a_multiple() ->
 
 def test_no_two_bounds_share_a_name() -> None:
     assert len({limit.variable for limit in LIMITS}) == len(LIMITS)
+
+
+def test_the_documentation_lists_every_bound() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
+    rows = [f"| `{limit.name}` | {limit.default:,} {limit.unit} | {limit.reason} |" for limit in LIMITS]
+    assert "\n".join(rows) in text

@@ -222,14 +222,14 @@ def test_a_table_that_cannot_be_used_is_refused_in_a_sentence(tmp_path, text, me
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"path": 1', "line 1 .*no JSON"),
+        ('{"path": 1', "line 1 .*cannot be read as JSON"),
         ("[1]", "line 1 .*no object"),
         ('{"label": "a"}', "no column of paths"),
         ('{"path": ["a"]}', "neither text nor a whole number"),
         ('{"path": "a", "label": true}', "has a label that is neither"),
-        ('{"path": "a", "label": ' + "9" * 5000 + "}", "line 1 .*no JSON"),
+        ('{"path": "a", "label": ' + "9" * 5000 + "}", "line 1 .*cannot be read as JSON"),
         ('{"path": "a", "path ": "b"}', "2 columns called path"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
     ],
 )
 def test_json_lines_that_cannot_be_used_are_refused_in_a_sentence(tmp_path, text, message) -> None:

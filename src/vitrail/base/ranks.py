@@ -147,7 +147,7 @@ def join(device: torch.device | None = None) -> Iterator[Ranks]:
             raise
         raise RankError(
             f"rank {meeting.rank} has lost another of {meeting.world} ({str(error).splitlines()[0][:200]}); the same "
-            "command resumes, and torchrun starts it again by itself with --max-restarts."
+            "command resumes, and torchrun does so by itself if its restarts are allowed."
         ) from error
     finally:
         dist.destroy_process_group()

@@ -105,8 +105,12 @@ class ParquetPictures:
 
 def _opened(path: Path, column: str | None, parquet: Any) -> Any:
     """Open a file whose repeated values stay in a dictionary: written out they could take any amount of memory."""
-    leaves = [] if column is None else [column, f"{column}.bytes", f"{column}.path"]
-    return parquet.ParquetFile(path, read_dictionary=leaves)
+    metadata = parquet.read_metadata(path)
+    leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+    texts = [
+        leaf.path for leaf in leaves if f"{leaf.path}.".startswith(f"{column}.") and leaf.physical_type == "BYTE_ARRAY"
+    ]
+    return parquet.ParquetFile(path, metadata=metadata, read_dictionary=texts)
 
 
 def _check_sizes(path: Path, metadata: Any) -> None:
