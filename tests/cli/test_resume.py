@@ -1,8 +1,15 @@
 """What `vitrail train` does in a folder that has a run already: resume, refuse, restart, extend."""
 
+import fcntl
 import json
 import os
+import pty
 import shutil
+import subprocess
+import sys
+import termios
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -196,3 +203,28 @@ def test_a_run_that_diverges_at_its_end_fails_and_leaves_no_model(
     assert "step" in said.err
     assert not (here / "new" / "model.safetensors").exists()
     assert "NaN" not in "".join(path.read_text() for path in (here / "new").glob("*.json*"))
+
+
+@pytest.mark.slow
+def test_a_terminal_that_is_closed_saves_the_run(here: Path) -> None:
+    words = [sys.executable, "-m", "vitrail", "train", "photos", "--steps", "4000", "--batch", "6", "--threads", "1"]
+    words += ["--device", "cpu", "--checkpoint-every", "100000", "--set", "log_every=1", "--out", "new"]
+    terminal, inside = pty.openpty()
+    process = subprocess.Popen(
+        words,
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(inside)
+    while len(read_rows(here / "new" / "metrics.jsonl")) < 3 and process.poll() is None:
+        with suppress(BlockingIOError):
+            os.set_blocking(terminal, False)
+            os.read(terminal, 65536)
+        time.sleep(0.05)
+    os.close(terminal)
+    assert process.wait(timeout=30) == 129
+    assert list((here / "new" / "checkpoints").glob("step-*.safetensors"))
+    assert not list((here / "new").glob(".*"))

@@ -130,9 +130,8 @@ class Loop:
 
     def _saved(self, reason: str, *, saves: bool = True) -> str:
         """Save between two steps, unless other ranks would have to as well; say from where the run resumes."""
-        if not saves:
+        if not saves or not self._checkpoint():
             return f"{reason}; the same command resumes from the last checkpoint."
-        self._checkpoint()
         return f"{reason}; the run is saved at step {self.state.progress.step}, the same command resumes from there."
 
     @property
@@ -256,14 +255,16 @@ class Loop:
         elif self.config.patience is not None and progress.best_step is not None:
             progress.stopped = (progress.step - progress.best_step) // evaluator.every >= self.config.patience
 
-    def _checkpoint(self) -> None:
+    def _checkpoint(self) -> bool:
         """Save, unless the weights have become useless; a disk that is full costs nothing that was saved before."""
-        if self.state.finite():
-            if self.pacer is not None:
-                self.state.progress.seconds = self.pacer.elapsed
-            if self.ranks.first:
-                self.journal.sync()
-            self.keeper.save(self.state, self.ranks)
+        if not self.state.finite():
+            return False
+        if self.pacer is not None:
+            self.state.progress.seconds = self.pacer.elapsed
+        if self.ranks.first:
+            self.journal.sync()
+        self.keeper.save(self.state, self.ranks)
+        return True
 
     def _go_back(self, batch: Batch) -> bool:
         """Keep the batch for whoever wants to know, pass over it, and tell whether the state had to be restored.
