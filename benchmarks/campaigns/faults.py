@@ -7,6 +7,7 @@ or after some seconds. A quota lets no file grow beyond some bytes: the write th
 
 import errno
 import os
+import pkgutil
 import resource
 import signal
 import socket
@@ -16,8 +17,11 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import vitrail
 
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.scandir", "os.listdir", "mmap"}
 WRITING = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "fsync"}
@@ -112,6 +116,13 @@ class Calls:
         os.write(self.report, f"met {event} {path.removeprefix(self.folder)}\n".encode())
 
 
+def import_everything() -> None:
+    """Import every module of Vitrail, so that a fork imports nothing: not late, and not what was edited meanwhile."""
+    for module in pkgutil.walk_packages(vitrail.__path__, "vitrail."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+
+
 def attempt(
     work: Callable[[], int], folder: Path, *, ranks: int = 1, fault: Fault | None = None, cwd: Path | None = None
 ) -> Attempt:
@@ -152,6 +163,7 @@ def _child(work: Callable[[], int], calls: Calls, cwd: Path | None) -> None:
     code = 70
     try:
         os.setpgid(0, 0)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the campaign itself may run under nohup
         if cwd is not None:
             os.chdir(cwd)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)

@@ -277,7 +277,7 @@ def carry_out(verb: str, words: list[str], place: Path, *, terminal: bool) -> di
 
 def _name(verb: str, words: Sequence[str], *, terminal: bool) -> str:
     text = json.dumps([verb, *words, terminal])
-    return text if len(text) < 200 else f"{text[:100]} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return text if len(text) < 200 else f"{verb} ... {text[-100:]} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:

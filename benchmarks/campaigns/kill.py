@@ -27,17 +27,16 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import numpy as np
 import torch
-from faults import DISKS, QUOTA, SIGNALS, Attempt, Fault, attempt
+from faults import DISKS, QUOTA, SIGNALS, Attempt, Fault, attempt, import_everything
 from PIL import Image
 
 from vitrail.base.container import open_container
 from vitrail.base.lines import append_row, read_rows
-from vitrail.cli import finetune, predict, train  # noqa: F401 - what every attempt would have to import
 from vitrail.cli.main import main as vitrail
 
 RESULTS = Path(__file__).parents[1] / "results"
 TINY = [
-    *("--image-size", "8", "--batch", "6", "--threads", "1", "--device", "cpu", "--checkpoint-every", "1"),
+    *("--image-size", "8", "--batch", "8", "--threads", "1", "--device", "cpu", "--checkpoint-every", "1"),
     *("--set", "model.backbone=none", "model.dim=16", "model.depth=1", "model.num_heads=2", "model.mlp_dim=32"),
 ]
 REGULARISED = ["--averaging", "0.9", "--mixup", "0.2", "--dropout", "0.1"]
@@ -92,7 +91,7 @@ def command(verb: str, place: Path, out: Path) -> list[str]:
         return [*words, "--out", str(out / "run")]
     if verb == "finetune":
         words = ["finetune", str(place / "data.npz"), "--from", str(place / "start.safetensors"), "--steps", "3"]
-        words += ["--rates", "0.01", "0.03", "--runs", "2", "--batch", "6", "--threads", "1", "--device", "cpu"]
+        words += ["--rates", "0.01", "0.03", "--runs", "2", "--batch", "8", "--threads", "1", "--device", "cpu"]
         return [*words, "--checkpoint-every", "1", "--out", str(out / "run")]
     words = ["predict", str(place / "start.safetensors"), str(place / "photos"), "--batch", "2", "--workers", "1"]
     return [*words, "--threads", "1", "--device", "cpu", "--out", str(out / "answers.csv")]
@@ -226,6 +225,7 @@ def main() -> int:
     """Do the trials that are left, print and save the counts; 0 when all resumed and were equal."""
     args = parse()
     torch.set_num_threads(1)
+    import_everything()
     limit = time.monotonic() + 60 * args.minutes
     lines = args.results / "kill.trials.jsonl"
     kinds = [(verb, ranks) for ranks in (1, 2) for verb in ("train", "finetune", "predict")]

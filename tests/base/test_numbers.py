@@ -12,7 +12,5 @@ def test_whole_numbers_within_the_bounds_pass(value: int) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, 1.5, "3", None, True, float("nan"), float("inf"), 10**9 + 1, 10**300])
 def test_anything_else_is_refused_by_name(value: object) -> None:
-    with pytest.raises(
-        ConfigError, match=r"`batch` is .*, but must be a whole number (of at least 1|from 1 to 1,000,000,000)\."
-    ):
+    with pytest.raises(ConfigError, match=r"batch is .*, but must be a whole number of at (least|most) 1"):
         check_whole("batch", value)

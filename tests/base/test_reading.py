@@ -8,7 +8,7 @@ import pytest
 
 from vitrail import InputError
 from vitrail.base.limits import TEXT_BYTES
-from vitrail.base.reading import lines, open_regular, parse_json, read_bytes, read_json, read_text
+from vitrail.base.reading import open_regular, parse_json, read_bytes, read_json, read_text, text_lines
 
 
 def test_a_pipe_a_device_a_folder_and_a_socket_are_refused_at_once(tmp_path) -> None:
@@ -62,9 +62,8 @@ def test_what_is_not_json_is_refused_in_a_sentence(tmp_path, text) -> None:
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("VITRAIL_LIMIT_LINE_BYTES", "5")
     path = tmp_path / "list"
-    path.write_bytes(b"12345\r\n12\n\n12345")
-    with path.open("rb") as file:
-        assert list(lines(file, path)) == [b"12345\r\n", b"12\n", b"\n", b"12345"]
+    path.write_bytes(b"\xef\xbb\xbf12345\r\n12\n\n1\r12345")
+    assert list(text_lines(path)) == ["12345\r\n", "12\n", "\n", "1\r", "12345"]
     path.write_bytes(b"1\n123456")
-    with path.open("rb") as file, pytest.raises(InputError, match="VITRAIL_LIMIT_LINE_BYTES"):
-        list(lines(file, path))
+    with pytest.raises(InputError, match="VITRAIL_LIMIT_LINE_BYTES"):
+        list(text_lines(path))

@@ -177,7 +177,7 @@ def test_a_broken_image_is_named_unless_it_may_be_skipped(
         (["--seeds", "0"], "--seeds is 0"),
         (["--l2", "0"], "--l2 is given 0.0"),
         (["--probe-c", "-1"], "--probe-c is given -1.0"),
-        (["--neighbours", "0"], "--neighbours is given 0"),
+        (["--neighbours", "0"], "--neighbours is 0"),
         (["--methods", "forest"], "takes one of"),
         (["--plot", "shots.pdf"], "ends in .svg or .png"),
         (["--plot", "nowhere/shots.svg"], "there is no folder nowhere"),

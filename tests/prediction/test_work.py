@@ -162,16 +162,17 @@ def test_a_damaged_answer_is_answered_again_and_those_behind_it_are_kept(
 ) -> None:
     work(model, [str(photos)], tmp_path / "straight.csv", workers=1)
     out, folder = tmp_path / "x.csv", tmp_path / "x.csv.parts"
+    reads.counts.clear()
     reads.stop_after = 9
     with pytest.raises(Killed):
-        work(model, [str(photos)], out, workers=1)
+        work(model, [str(photos)], out, workers=1, batch=1)
     (part,) = folder.glob("*.jsonl")
     first, second, *rest = part.read_bytes().splitlines()
     changed = [second.replace(b"0.", b"1.", 1)] if flip else DAMAGED
     part.write_bytes(b"".join(line + b"\n" for line in (first, *changed, *rest)))
     reads.stop_after = 10**9
     outcome = work(model, [str(photos)], out, workers=1)
-    assert outcome.before == 7
+    assert outcome.before == 1 + len(rest) >= 5
     assert out.read_bytes() == (tmp_path / "straight.csv").read_bytes() or _nearly(out, tmp_path / "straight.csv")
 
 

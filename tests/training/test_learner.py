@@ -229,7 +229,7 @@ def test_an_evaluator_that_was_interrupted_is_made_up_for_and_the_others_are_not
     config = following_config(steps=4)
     first, second = Distance(name="often", every=2), _Interrupted(every=2)
     run = replace(following_run(tmp_path, config), further=(first, second))
-    with pytest.raises(StoppedError, match="after step 2"):
+    with pytest.raises(StoppedError, match="step 2"):
         made_loop(run).run()
     assert [row["step"] for row in read_rows(tmp_path / "metrics.jsonl") if "often_mean" in row] == [2]
     made_loop(run, resume=True).run()

@@ -73,7 +73,7 @@ TOKENS = Limit(name="tokens", default=2**20, unit="tokens", reason="the sequence
 TEXT_BYTES = Limit(
     name="text_bytes", default=32 * 2**20, unit="bytes", reason="class names, class maps, settings, published lists"
 )
-LIST_BYTES = Limit(name="list_bytes", default=2**32, unit="bytes", reason="a list of paths; 70 million of 60 letters")
+LIST_BYTES = Limit(name="list_bytes", default=2**30, unit="bytes", reason="a list of 17 million paths of 60 letters")
 LINE_BYTES = Limit(name="line_bytes", default=2**20, unit="bytes", reason="one line of a list or a manifest")
 HEADER_BYTES = Limit(
     name="header_bytes",

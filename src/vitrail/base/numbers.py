@@ -18,7 +18,8 @@ def check_whole(name: str, value: Any, *, least: int = 1, most: int = MANY) -> i
         number = operator.index(value) if not isinstance(value, bool) else None  # NumPy's whole numbers are some too
     except TypeError:
         number = None
-    if number is None or not least <= number <= most:
-        bounds = f"from {least} to {most:,}" if number is None or number >= least else f"of at least {least}"
-        raise ConfigError(f"`{name}` is {value!r}, but must be a whole number {bounds}.")
+    if number is None or number < least:
+        raise ConfigError(f"{name} is {value!r}, but must be a whole number of at least {least}.")
+    if number > most:
+        raise ConfigError(f"{name} is {value!r}, but must be a whole number of at most {most:,}.")
     return number

@@ -106,6 +106,8 @@ def as_device(name: str | torch.device) -> torch.device:
 
 def check_device(device: torch.device) -> None:
     """Refuse a device that this machine does not have."""
+    if device.type == "meta":
+        raise ConfigError("a model on the device 'meta' has no weights; build it on another device, such as cpu.")
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not there.get(device.type, False):
         raise ConfigError(f"there is no {device.type} device that torch can use here; choose auto or cpu.")

@@ -3,11 +3,11 @@
 A pipe or a device is refused at once: it may never end, and opening a pipe may wait for ever.
 """
 
+import io
 import json
 import os
 import stat
 from collections.abc import Iterator
-from io import BufferedReader
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -32,7 +32,7 @@ class Stream(Protocol):
         """Return the next bytes, at most `size`; none at the end."""
 
 
-def open_regular(path: Path, error: type[VitrailError] = InputError) -> BufferedReader:
+def open_regular(path: Path, error: type[VitrailError] = InputError) -> io.BufferedReader:
     """Open a regular file to read its bytes; anything else is refused without waiting for it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -95,12 +95,12 @@ def fill(file: Stream, room: memoryview) -> int:
     return count
 
 
-def lines(file: BufferedReader, path: Path) -> Iterator[bytes]:
-    """Yield the lines of an open file, each of at most the allowed length."""
-    longest = LINE_BYTES.value
-    while line := file.readline(longest + 2):
-        LINE_BYTES.check(len(line.rstrip(b"\r\n")), f"a line of {path}")
-        yield line
+def text_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a regular file of UTF-8, with their ends, each of at most the allowed length."""
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
+        while line := file.readline(LINE_BYTES.value + 2):
+            LINE_BYTES.check(len(line.rstrip("\r\n")), f"a line of {path}")
+            yield line
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

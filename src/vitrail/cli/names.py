@@ -52,7 +52,7 @@ def flags_of(arguments: type[Any]) -> dict[str, str]:
         name = next((note.name for note in notes if isinstance(getattr(note, "name", None), str)), field.name)
         placed = any(str(note).lower() == "positional" for note in notes)
         flags[field.name] = field.name.upper() if placed else f"--{name.replace('_', '-')}"
-    return flags
+    return flags | {name: flag for name, flag in OTHERWISE.items() if flag in flags.values()}
 
 
 def in_flags(sentence: str, arguments: type[Any] | None = None) -> str:

@@ -8,7 +8,6 @@ import argparse
 import types
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields
-from math import isfinite
 from types import ModuleType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -58,8 +57,6 @@ class Field:
             raise UsageError(f"{self.name} is given {word!r}, but takes {self.metavar}.") from None
         if self.kind is int and abs(value) >= LARGEST:
             raise UsageError(f"{self.name} is given {word!r}, but takes a whole number below 2**63.")
-        if self.kind is float and not isfinite(value):
-            raise UsageError(f"{self.name} is given {word!r}, but takes a finite number.")
         return value
 
 

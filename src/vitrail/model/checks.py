@@ -31,8 +31,9 @@ def check_count(name: str, value: int) -> None:
 
 def check_size(name: str, size: Size) -> None:
     """Refuse anything but a pair of positive whole numbers."""
-    if not isinstance(size, tuple) or len(size) != 2:
-        raise ConfigError(f"`{name}` is {size!r}, but must be (height, width), two whole numbers of at least 1.")
+    good = isinstance(size, tuple) and len(size) == 2 and all(isinstance(side, int) and side > 0 for side in size)
+    if not good:
+        raise ConfigError(f"{name} is {size!r}, but must be (height, width), two whole numbers of at least 1.")
     for side in size:
         check_whole(name, side, most=LARGEST_SIZE)
 

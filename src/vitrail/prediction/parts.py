@@ -220,7 +220,7 @@ def _fill(table: Table, file: BinaryIO) -> None:
             row, answer, _ = json.loads(line)
         except (ValueError, TypeError, RecursionError):
             continue
-        if _line(row, answer).encode() != line or not 0 <= row < len(table.done):
+        if type(row) is not int or _line(row, answer).encode() != line or not 0 <= row < len(table.done):
             continue
         if isinstance(answer, str):
             table.errors[row] = answer

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from vitrail.base.errors import ConfigError
+from vitrail.base.ranks import check_device
 from vitrail.base.settings import to_dict
 from vitrail.base.shapes import Images, Logits, PixelBatch, Representation
 from vitrail.checkpoint.files import weights_digest
@@ -77,11 +77,8 @@ class TorchEngine:
     None does not compile."""
 
     def __post_init__(self) -> None:
-        """Refuse a model without numbers, and leave training mode."""
-        if self.device.type == "meta":
-            raise ConfigError(
-                "the model is on the device 'meta' and has no weights; build it on another device to use it."
-            )
+        """Refuse a model on a device that cannot compute, and leave training mode."""
+        check_device(self.device)
         self.model.eval()
 
     @property

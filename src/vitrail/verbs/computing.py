@@ -11,11 +11,16 @@ from vitrail.base.processor import settle
 from vitrail.base.ranks import Ranks, as_device, join
 
 
+def check_threads(threads: int | None) -> None:
+    """Refuse a number of threads that no machine has; None takes torch's own."""
+    if threads is not None:
+        check_whole("threads", threads, most=MOST_THREADS)
+
+
 @contextmanager
 def computing(threads: int | None, device: str | torch.device, note: Note = logged) -> Iterator[Ranks]:
     """Use so many threads for a while, join the other ranks, if there are any, and avoid instructions that trap."""
-    if threads is not None:
-        check_whole("threads", threads, most=MOST_THREADS)
+    check_threads(threads)
     before = torch.get_num_threads()
     try:
         if threads is not None:

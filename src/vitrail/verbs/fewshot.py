@@ -27,6 +27,7 @@ from vitrail.evaluation.probe import probe
 from vitrail.evaluation.ridge import ridge
 from vitrail.model.patches import Size
 from vitrail.report.shots import SHOTS, ShotsLine, write_shots
+from vitrail.verbs.computing import check_threads
 from vitrail.verbs.names import model_name
 from vitrail.verbs.network import FileSettings, ModelLike, open_network
 
@@ -81,6 +82,7 @@ def fewshot(
     """
     check_whole("batch", batch, most=MOST_BATCH)
     check_whole("workers", workers, least=0, most=MOST_WORKERS)
+    check_threads(threads)
     counts, fitted = _shots(shots), _methods(methods, l2=l2, neighbours=neighbours, probe_c=probe_c)
     if plot is not None:
         check_output(plot, SHOTS, inputs=(model, data), force=force, setting="plot")

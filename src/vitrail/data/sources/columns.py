@@ -13,6 +13,8 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from vitrail.base.errors import InputError
+from vitrail.base.memory import check_memory
+from vitrail.base.reading import open_regular
 from vitrail.data.budget import Skipped
 from vitrail.data.index import Names
 from vitrail.data.sources.pile import Codebook
@@ -51,7 +53,7 @@ class _NotPlainError(Exception):
 
 def delimiter(path: Path) -> str:
     """Return what stands between columns, by the first line; commas when nothing does."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         line = file.readline(1 << 16)
     found = max("\t,;", key=lambda mark: line.count(mark.encode()))
     return found if found.encode() in line else ","
@@ -76,7 +78,8 @@ def problem_with(name: str) -> str | None:
 def read_plain(path: Path, places: Places, prefixes: tuple[bytes, ...]) -> Columns | None:
     """Read a plain CSV; None when it is not plain. `prefixes` are the beginnings that make an absolute path inner."""
     mark = ord(delimiter(path))
-    with path.open("rb") as file:
+    check_memory(path.stat().st_size, f"the list {path}")
+    with open_regular(path) as file:
         first = file.readline(1 << 20)
     if b'"' in first or not first.endswith(b"\n"):
         return None
@@ -135,7 +138,7 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
 def _chunks(path: Path, start: int) -> Iterator[Bytes]:
     """Read a file in pieces of whole lines."""
     rest = b""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(start)
         while block := file.read(_CHUNK):
             if b'"' in block or b"\0" in block or (b"'" in block and _GUARDED.search(block)):

@@ -10,6 +10,7 @@ Their library is not needed, nothing is fetched, and images are decoded by ours.
 
 import json
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.base.extras import require
-from vitrail.base.reading import read_json
+from vitrail.base.limits import ARRAY_GROWTH, check_unpacked
+from vitrail.base.reading import check_regular, read_json
 from vitrail.data.sources.files import digest_rows, is_file_in
 from vitrail.data.sources.pile import Codes, Pile, split_of
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
@@ -140,7 +142,51 @@ def _table(path: Path) -> Any:
     """Map the record batches of an arrow file."""
     arrow = require("pyarrow", extra="hf", purpose=_PURPOSE)
     ipc = require("pyarrow.ipc", extra="hf", purpose=_PURPOSE)
+    check_regular(path)
     try:
-        return ipc.open_stream(arrow.memory_map(str(path))).read_all()
-    except (arrow.ArrowException, OSError) as error:
+        batches = []
+        _refuse_compressed(path, arrow, ipc)
+        with ipc.open_stream(arrow.memory_map(str(path))) as stream:
+            schema = stream.schema
+            for batch in stream:
+                batch.validate(full=True)  # offsets that lead out of the file would end the process
+                batches.append(batch)
+        table = arrow.Table.from_batches(batches, schema)
+    except (arrow.ArrowException, OSError, ValueError, struct.error) as error:
         raise in_file(error, path) from None
+    check_unpacked(str(path), path.stat().st_size, table.nbytes, ARRAY_GROWTH, InputError)
+    return table
+
+
+def _refuse_compressed(path: Path, arrow: Any, ipc: Any) -> None:
+    """Refuse record batches that are compressed, which `save_to_disk` never writes and which unpack to any size."""
+    for message in ipc.MessageReader.open_stream(arrow.memory_map(str(path))):
+        batch = _Table(message.metadata.to_pybytes()).inner(_HEADER)
+        batch = batch.inner(_DATA) if message.type == "dictionary" else batch
+        if message.type in ("dictionary", "record batch") and batch.place(_COMPRESSION):
+            raise InputError(f"{path} is compressed, and is not read; save the data set again with save_to_disk.")
+
+
+# Numbers of fields in Arrow's Message.fbs: of a message, of a dictionary batch, of a record batch.
+_HEADER, _DATA, _COMPRESSION = 2, 1, 3
+
+
+class _Table:
+    """A table of a flatbuffer that Arrow has checked already: what its fields are, and where."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        """Begin at a place that holds the distance to the table."""
+        self.data = data
+        self.at = at + struct.unpack_from("<I", data, at)[0]
+
+    def place(self, field: int) -> int:
+        """Return where a field is; 0 for one that is absent."""
+        fields = self.at - struct.unpack_from("<i", self.data, self.at)[0]
+        if 4 + 2 * field >= struct.unpack_from("<H", self.data, fields)[0]:
+            return 0
+        offset = struct.unpack_from("<H", self.data, fields + 4 + 2 * field)[0]
+        return self.at + offset if offset else 0
+
+    def inner(self, field: int) -> "_Table":
+        """Return the table that a field refers to."""
+        return _Table(self.data, self.place(field))

@@ -6,7 +6,6 @@ relative to the file's folder, or to `root`, and must stay inside it.
 """
 
 import csv
-import json
 import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -16,6 +15,7 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.base.files import atomic_write
+from vitrail.base.reading import parse_json, text_lines
 from vitrail.base.rows import unguarded, write_csv
 from vitrail.data.budget import Skipped
 from vitrail.data.index import NamesBuilder
@@ -110,49 +110,43 @@ def _are_names(path: Path) -> bool:
     """Tell whether the labels of a CSV are in a column of names, which are names even where they are numbers."""
     if path.suffix.lower() in _JSON:
         return False
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(file, delimiter=columns.delimiter(path)))
+    header = next(csv.reader(text_lines(path), delimiter=columns.delimiter(path)))
     at = _places(path, header).get("label")
     return at is not None and header[at].strip().lower() == "class_name"
 
 
 def _csv_rows(path: Path) -> Iterator[Row]:
     """Read the rows of a CSV with quotes, or with lines of unequal length."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=columns.delimiter(path))
-        try:
-            places = _places(path, next(reader, []))
-            for row in reader:
-                if row:
-                    cells = {what: unguarded(row[at]) for what, at in places.items() if at < len(row)}
-                    yield reader.line_num, cells.get("path", ""), cells.get("label", ""), cells.get("split", "")
-        except csv.Error as error:
-            raise InputError(f"{path} is no CSV from line {reader.line_num} on: {error}.") from None
-        except UnicodeDecodeError as error:
-            raise columns.not_utf8(path, error) from None
+    reader = csv.reader(text_lines(path), delimiter=columns.delimiter(path))
+    try:
+        places = _places(path, next(reader, []))
+        for row in reader:
+            if row:
+                cells = {what: unguarded(row[at]) for what, at in places.items() if at < len(row)}
+                yield reader.line_num, cells.get("path", ""), cells.get("label", ""), cells.get("split", "")
+    except csv.Error as error:
+        raise InputError(f"{path} is no CSV from line {reader.line_num} on: {error}.") from None
+    except UnicodeDecodeError as error:
+        raise columns.not_utf8(path, error) from None
 
 
 def _json_rows(path: Path) -> Iterator[Row]:
     """Read the rows of JSON lines."""
-    with path.open(encoding="utf-8-sig") as file:
-        number = 0
-        try:
-            for number, line in enumerate(file, start=1):
-                if not line.strip():
-                    continue
-                row = json.loads(line)
-                if not isinstance(row, dict):
-                    raise InputError(f'line {number} of {path} is no object with a path; write {{"path": ...}}.')
-                places = _places(path, list(row))
-                values = list(row.values())
-                cells = {what: values[at] for what, at in places.items() if values[at] is not None}
-                if odd := [what for what, cell in cells.items() if type(cell) not in (str, int)]:
-                    raise InputError(f"line {number} of {path} has a {odd[0]} that is neither text nor a whole number.")
-                yield number, str(cells.get("path", "")), str(cells.get("label", "")), str(cells.get("split", ""))
-        except UnicodeDecodeError as error:
-            raise columns.not_utf8(path, error) from None
-        except (ValueError, RecursionError) as error:  # a number of 5000 digits is the first of these
-            raise InputError(f"line {number} of {path} is no JSON: {error}.") from None
+    try:
+        for number, line in enumerate(text_lines(path), start=1):
+            if not line.strip():
+                continue
+            row = parse_json(line, f"line {number} of {path}")
+            if not isinstance(row, dict):
+                raise InputError(f'line {number} of {path} is no object with a path; write {{"path": ...}}.')
+            places = _places(path, list(row))
+            values = list(row.values())
+            cells = {what: values[at] for what, at in places.items() if values[at] is not None}
+            if odd := [what for what, cell in cells.items() if type(cell) not in (str, int)]:
+                raise InputError(f"line {number} of {path} has a {odd[0]} that is neither text nor a whole number.")
+            yield number, str(cells.get("path", "")), str(cells.get("label", "")), str(cells.get("split", ""))
+    except UnicodeDecodeError as error:
+        raise columns.not_utf8(path, error) from None
 
 
 def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns:

@@ -14,6 +14,8 @@ from vitrail.data.dataset import UNLABELLED, Pictures
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 MOST_CLASSES = 1_000_000
+MOST_LETTERS = 4096
+"""Of a class name."""
 NO_SPLIT = -1
 
 _SPLITS = {
@@ -85,6 +87,11 @@ class Codebook:
         code = self._spellings.get(word)
         if code is not None:
             return code
+        if len(word) > MOST_LETTERS:
+            raise InputError(
+                f"{self.what} has a label of {len(word):,} letters, but a class name has at most {MOST_LETTERS:,}; the "
+                "column or member of labels is probably another one."
+            )
         name = class_name(word)
         code = self.codes.setdefault(name, len(self.codes)) if name else UNLABELLED
         if code >= MOST_CLASSES:
