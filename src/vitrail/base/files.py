@@ -135,7 +135,7 @@ def hold(lock: Path) -> Iterator[None]:
     finally:
         if handle in _locks:  # not in a fork
             _locks.remove(handle)
-            with suppress(OSError):  # where nothing can be removed, an empty file stays, which keeps nobody out
+            with suppress(OSError):  # where nothing can be removed, an empty file stays, which locks nothing
                 lock.unlink()
             os.close(handle)
 

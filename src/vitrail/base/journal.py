@@ -65,7 +65,7 @@ class Journal:
 
 
 def is_measurement(row: dict[str, Any]) -> bool:
-    """Tell whether a row is the numbers of a step."""
+    """Return whether a row has the numbers of a step."""
     return type(row.get("step")) is int and all(type(value) in (int, float) for value in row.values())
 
 

@@ -1,4 +1,4 @@
-"""Files of JSON lines that grow with the work: what a kill or a damaged disk does to one line concerns no other."""
+"""Files of JSON lines that grow with the work: a damaged line does not affect the others."""
 
 import json
 import os
@@ -17,15 +17,15 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Lines:
-    """What a file of JSON lines holds."""
+    """The content of a file of JSON lines."""
 
     rows: list[Row]
     """The lines that can be read, in order."""
     damaged: list[int]
-    """The numbers of the others, from 1; not of a last line that a kill has cut off."""
+    """The numbers of the others, from 1; not of a last line that a kill cut off."""
 
     def set_aside(self, path: Path) -> list[str]:
-        """Keep a file with damaged lines as it is, under another name; return the note about it, if there is one."""
+        """Copy a file with damaged lines under another name; return a note about it, if there is one."""
         if not self.damaged:
             return []
         copy = _free_name(path)
@@ -37,7 +37,7 @@ class Lines:
 
 
 def read_lines(path: Path, is_row: Callable[[Row], bool] = bool) -> Lines:
-    """Read JSON lines; `is_row` tells whether a line has what the caller needs. No file is a file without lines."""
+    """Read JSON lines; a line for which `is_row` is false counts as damaged. A missing file has no lines."""
     rows: list[Row] = []
     damaged: list[int] = []
     *lines, last = read_bytes(path, LIST_BYTES).split(b"\n") if path.exists() else [b""]
@@ -63,7 +63,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 
 
 def append_row(path: Path, row: Mapping[str, Any], *, sync: bool = False) -> None:
-    """Append a JSON line, with `sync` to the disk itself; what a kill has left of a last line goes."""
+    """Append a JSON line, with `sync` flushed to the disk; an incomplete last line is removed."""
     try:
         with path.open("a+b") as file:
             _end_last_line(file)
@@ -106,7 +106,7 @@ def _refuse(constant: str) -> None:
 
 
 def _free_name(path: Path) -> Path:
-    """Return the first name for a copy that nothing has yet."""
+    """Return the first free name for a copy."""
     number = 1
     while (copy := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1

@@ -1,7 +1,7 @@
-"""What a command may write over: nothing that it reads, and no file of another kind unless it is forced.
+"""Which files a command may replace: never its inputs, and files of another kind only with `force`.
 
-A kind is recognised by what a file holds, never by its name: the same command may run again over its own earlier
-output, and a name that was mistyped costs nothing.
+A kind is recognised by the content of a file, never by its name: the same command may run again over its own earlier
+output, and a mistyped name destroys nothing.
 """
 
 import os
@@ -22,15 +22,15 @@ class Kind:
     """A kind of file that a command writes."""
 
     name: str
-    """What such a file is, with its article, such as `a table of predictions`."""
+    """The kind with its article, such as `a table of predictions`."""
     suffixes: tuple[str, ...] = ()
-    """How its name must end, in small letters; with none, any name will do."""
+    """How its name must end, in small letters; without any, all names are allowed."""
     holds: Callable[[Path], bool]
     """Whether a file is of this kind; one that cannot be read as such may raise OSError or ValueError."""
 
 
 def marked(mark: bytes) -> Callable[[Path], bool]:
-    """Return what recognises a file by a mark near its beginning."""
+    """Return a function that recognises a file by a mark near its beginning."""
     return lambda path: mark in read_head(path)
 
 
@@ -45,7 +45,7 @@ def check_output(
 ) -> Path:
     """Return the path of a file that may be written, or refuse it before the work that leads to it.
 
-    `inputs` are what the command reads, of which those that are not paths do not matter. `force` allows a file of
+    `inputs` are what the command reads; those that are not paths are ignored. `force` allows a file of
     another kind to be replaced, but never an input.
     """
     path = path_of(name, setting)
@@ -57,7 +57,7 @@ def check_output(
 
 
 def check_replaceable(path: Path, kind: Kind, *, inputs: Iterable[Any], force: bool) -> None:
-    """Refuse to replace an input of the command, or, without `force`, what is not of the same kind."""
+    """Refuse to replace an input of the command, or, without `force`, a file of another kind."""
     if not path.exists():
         return
     for source in inputs:

@@ -78,7 +78,7 @@ class Ranks:
 
 
 def is_first() -> bool:
-    """Tell whether this process is alone or the first rank, inside of `join` or not."""
+    """Return whether this process is alone or the first rank, inside of `join` or not."""
     return (dist.get_rank() if dist.is_initialized() else _variable("RANK", 0)) == 0
 
 
@@ -154,13 +154,13 @@ def join(device: torch.device | None = None) -> Iterator[Ranks]:
 
 
 def _is_of_backend(error: RuntimeError) -> bool:
-    """Tell whether an error comes from what carries tensors between ranks; gloo has no class of its own for them."""
+    """Return whether an error comes from the transport between ranks; gloo has no exception class for these."""
     return isinstance(error, dist.DistError) or any(name in str(error) for name in ("gloo", "NCCL", "Connection"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Meeting:
-    """What torchrun tells a process: who it is, and where it finds the others."""
+    """The environment that torchrun gives a process: its rank, and the address of the others."""
 
     rank: int
     world: int

@@ -1,4 +1,4 @@
-"""Reading files that come from elsewhere: regular ones only, of a size that has a bound.
+"""Reading untrusted files: only regular files, of a limited size.
 
 A pipe or a device is refused at once: it may never end, and opening a pipe may wait for ever.
 """
@@ -29,7 +29,7 @@ class Stream(Protocol):
     """Bytes in pieces, from a file or out of an archive."""
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes, at most so many; none at the end."""
+        """Return the next bytes, at most `size`; none at the end."""
 
 
 def open_regular(path: Path, error: type[VitrailError] = InputError) -> io.BufferedReader:
@@ -43,7 +43,7 @@ def open_regular(path: Path, error: type[VitrailError] = InputError) -> io.Buffe
         raise error(f"{str(path)!r} cannot be read: {problem}.") from None
     if kind != stat.S_IFREG:
         os.close(handle)
-        raise error(f"{path} is {_KINDS.get(kind, 'no file')}, but a regular file is needed; copy it into one.")
+        raise error(f"{path} is {_KINDS.get(kind, 'not a file')}, but a regular file is needed; copy it into one.")
     return os.fdopen(handle, "rb")
 
 
@@ -58,26 +58,28 @@ def read_bytes(path: Path, limit: Limit = TEXT_BYTES, error: type[VitrailError] 
         size = os.fstat(file.fileno()).st_size
         limit.check(size, str(path), error)
         try:
-            return file.read(size + 1)  # asking for more would make room for it
+            return file.read(size + 1)  # a larger size would allocate memory for it
         except OSError as problem:
             raise error(f"{path} cannot be read: {problem.strerror or problem}.") from None
 
 
 def read_text(path: Path, error: type[VitrailError] = InputError, *, errors: str = "strict") -> str:
-    """Read a small regular file of UTF-8, with or without a mark of it in front."""
+    """Read a small regular file of UTF-8, with or without a byte-order mark."""
     try:
         return read_bytes(path, TEXT_BYTES, error).decode("utf-8-sig", errors)
     except UnicodeDecodeError as problem:
-        raise error(f"{path} is not text in UTF-8 (byte {problem.object[problem.start]:#04x}); save it so.") from None
+        raise error(
+            f"{path} is not text in UTF-8 (byte {problem.object[problem.start]:#04x}); save it as UTF-8."
+        ) from None
 
 
 def read_json(path: Path, error: type[VitrailError] = InputError) -> Any:
-    """Read a small JSON file; a table that names something twice is refused."""
+    """Read a small JSON file; a table with a repeated name is refused."""
     return parse_json(read_text(path, error), str(path), error)
 
 
 def parse_json(text: str, subject: str, error: type[VitrailError] = InputError) -> Any:
-    """Parse JSON that comes from elsewhere; a table that names something twice is refused."""
+    """Parse untrusted JSON; a table with a repeated name is refused."""
     try:
         return json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as problem:  # a number of 5000 digits is the first of these
@@ -85,7 +87,7 @@ def parse_json(text: str, subject: str, error: type[VitrailError] = InputError) 
 
 
 def fill(file: Stream, room: memoryview) -> int:
-    """Fill a buffer from a stream that may be compressed, a piece at a time, and return how many bytes came."""
+    """Fill a buffer from a stream that may be compressed, a piece at a time, and return how many bytes were read."""
     count = 0
     while count < len(room) and (piece := file.read(min(len(room) - count, _PIECE))):
         room[count : count + len(piece)] = piece
@@ -94,7 +96,7 @@ def fill(file: Stream, room: memoryview) -> int:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Walk over the lines of a regular file of UTF-8, with their ends; none may be longer than a line is."""
+    """Yield the lines of a regular file of UTF-8, with their ends, each of at most the allowed length."""
     with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
         while line := file.readline(LINE_BYTES.value + 2):
             LINE_BYTES.check(len(line.rstrip("\r\n")), f"a line of {path}")

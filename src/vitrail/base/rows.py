@@ -10,18 +10,18 @@ from typing import BinaryIO
 from vitrail.base.outputs import read_head
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""How a cell begins that a spreadsheet would run, or that `guarded` has changed."""
+"""The beginning of a cell that a spreadsheet would run, or that `guarded` changed."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 
 
 def read_header(path: Path) -> list[str]:
-    """Return the first row of a CSV, as far as it lies near the beginning of the file."""
+    """Return the first row of a CSV, if it is near the beginning of the file."""
     line = read_head(path).decode("utf-8-sig", errors="replace").partition("\n")[0]
     return next(csv.reader([line]), [])
 
 
 def guarded(cell: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would run as a formula, as its users do; numbers stay."""
+    """Put an apostrophe before text that a spreadsheet would run as a formula, as is usual there; numbers stay."""
     return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 

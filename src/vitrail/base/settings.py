@@ -68,14 +68,14 @@ def flatten(settings: Any, path: str = "") -> dict[str, Any]:
     """Name every plain setting by its path: schedule.peak."""
     if not isinstance(settings, Mapping):
         return {path: settings}
-    named: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for name, value in settings.items():
-        named |= flatten(value, f"{path}.{name}" if path else name)
-    return named
+        leaves |= flatten(value, f"{path}.{name}" if path else name)
+    return leaves
 
 
-def told_apart(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Tell, setting by setting, in what plain settings differ."""
+def setting_differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """Describe each difference between plain settings."""
     one, other = flatten(ours), flatten(theirs)
     return [
         f"{name} is {_short(one.get(name))} here and {_short(other.get(name))} there"

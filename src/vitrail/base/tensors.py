@@ -40,7 +40,7 @@ class TensorSource:
         return self.fetch(name)
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether there is a tensor of that name."""
+        """Return whether there is a tensor of that name."""
         return name in self.specs
 
     def __iter__(self) -> Iterator[str]:

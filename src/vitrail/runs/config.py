@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.settings import check_finite, from_dict, to_dict, told_apart, without_defaults
+from vitrail.base.settings import check_finite, from_dict, setting_differences, to_dict, without_defaults
 from vitrail.base.trackers import TrackerName
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
@@ -278,7 +278,7 @@ def checkpoint_settings(config: RunConfig) -> dict[str, Any]:
 
 def differences(ours: RunConfig, theirs: RunConfig) -> list[str]:
     """Tell, setting by setting, in what two runs differ."""
-    return told_apart(identity(ours), identity(theirs))
+    return setting_differences(identity(ours), identity(theirs))
 
 
 def with_settings(settings: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
-from vitrail.base.settings import from_dict, to_dict, told_apart
+from vitrail.base.settings import from_dict, setting_differences, to_dict
 from vitrail.report.section import Section
 from vitrail.report.sweep import seeds_section, sweep_section
 from vitrail.runs.config import RunConfig, identity
@@ -234,7 +234,7 @@ def read_plan(folder: RunFolder) -> FinetunePlan:
 def plan_differences(ours: FinetunePlan, theirs: FinetunePlan) -> list[str]:
     """Tell, setting by setting, in what two plans differ; how the work is done may differ."""
     one, other = ({**identity(plan.base), "rates": list(plan.rates), "runs": plan.runs} for plan in (ours, theirs))
-    return told_apart(one, other)
+    return setting_differences(one, other)
 
 
 def _at_rate(config: RunConfig, rate: float) -> RunConfig:

@@ -15,7 +15,7 @@ from vitrail.base.errors import CheckpointError, ConfigError, WriteError
 from vitrail.base.files import atomic_write
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import parse_json
-from vitrail.base.settings import from_dict, told_apart
+from vitrail.base.settings import from_dict, setting_differences
 from vitrail.base.tensors import from_tensors
 from vitrail.data.batch import Batch
 from vitrail.training.state import Progress, TrainState
@@ -124,7 +124,9 @@ class Keeper:
         return -1
 
     def _foreign(self, path: Path, checkpoint: Checkpoint) -> str:
-        apart = "; ".join(told_apart(self.settings, checkpoint.settings)) or "the settings are of another version"
+        apart = (
+            "; ".join(setting_differences(self.settings, checkpoint.settings)) or "the settings are of another version"
+        )
         return (
             f"the checkpoint {path} belongs to a run with other settings: {apart}. Give config.json the settings that "
             "the run began with; to train for longer, `extend` it; to begin again, use `restart`."
