@@ -146,7 +146,7 @@ def test_what_cannot_be_drawn_is_refused_before_any_image_is_read() -> None:
     train, test = noise(12, classes=3), noise(6, classes=3)
     with pytest.raises(InputError, match="fewer than 5 images"):
         check_shots(train, test, [1, 5], 3)
-    with pytest.raises(ConfigError, match="`seeds` is 0"):
+    with pytest.raises(ConfigError, match="seeds is 0"):
         check_shots(train, test, [1], 0)
     bare = noise(6, classes=3)
     bare.targets[:] = -1
