@@ -310,8 +310,8 @@ def test_reals_labels_need_their_images_their_classes_and_their_length(
     ("flags", "sentence"),
     [
         (("--batch", "0"), "batch is 0, but must be a whole number of at least 1"),
-        (("--workers", "-1"), "--workers is -1"),
-        (("--bootstrap", "3"), "--bootstrap is 3"),
+        (("--workers", "-1"), "workers is -1, but must be a whole number of at least 0"),
+        (("--bootstrap", "3"), "--bootstrap is 3, but must be a whole number of at least 100"),
         (("--split", "tset"), "no tset. Did you mean test?"),
         (("--image-size", "9"), "9"),
         (("--skip-broken", "few"), "no budget of broken files"),

@@ -161,6 +161,7 @@ def test_a_damaged_answer_is_answered_again_and_those_behind_it_are_kept(
     flip: bool, model: Path, photos: Path, tmp_path: Path, reads: Reads
 ) -> None:
     work(model, [str(photos)], tmp_path / "straight.csv", workers=1)
+    reads.counts.clear()
     out, folder = tmp_path / "x.csv", tmp_path / "x.csv.parts"
     reads.counts.clear()
     reads.stop_after = 9

