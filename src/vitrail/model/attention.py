@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Queries, Tokens
 from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
+from vitrail.model.rotary import Rotation, rotate
 from vitrail.model.trace import MapRecorder
 from vitrail.model.units import Unit
 
@@ -82,12 +83,22 @@ class SelfAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.offsets = None if relative_tokens is None else nn.Parameter(torch.empty(2 * relative_tokens - 1, dim))
 
-    def forward(self, tokens: Tokens, *, first_only: bool = False, maps: MapRecorder | None = None) -> KeptTokens:
+    def forward(
+        self,
+        tokens: Tokens,
+        *,
+        first_only: bool = False,
+        maps: MapRecorder | None = None,
+        rotation: Rotation | None = None,
+    ) -> KeptTokens:
         """Let every token attend to every token, or only the first one; `maps` asks for A of some heads."""
-        if first_only and maps is None:  # one query needs neither keys nor values
+        if first_only and maps is None and rotation is None:  # one query needs neither keys nor values
             first = kernels.attend_first(tokens, self.qkv, self.num_heads, self.bias, dropout=self.map_dropout)
             return self.dropout(self.out(first)).unsqueeze(1)
         queries, keys, values = self.project(tokens)  # Eq. 5
+        if rotation is not None:
+            queries, keys = rotate(queries, rotation), rotate(keys, rotation)
+            queries = queries[:, :, :1] if first_only and maps is None else queries
         bias = self.bias(queries, keys.shape[2])
         if maps is None:
             mixed = kernels.attend(queries, keys, values, bias, dropout=self.map_dropout)  # Eq. 6 and 7

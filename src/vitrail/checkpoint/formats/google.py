@@ -27,7 +27,8 @@ from vitrail.checkpoint.formats.google_names import MODERN, OLD, BlockNames, lay
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_stages
 from vitrail.checkpoint.layout import Layout, read_layout, write_layout
 from vitrail.data.preprocessing import preset
-from vitrail.model.config import BackboneConfig, Pool, ViTConfig
+from vitrail.model.backbone import BackboneConfig
+from vitrail.model.config import Pool, ViTConfig
 
 MOST_LAYERS = 1000
 _STACK = "Transformer/encoderblock/"

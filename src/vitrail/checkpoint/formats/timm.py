@@ -21,7 +21,8 @@ from vitrail.checkpoint.layout import (
     read_layout,
     write_layout,
 )
-from vitrail.model.config import BackboneConfig, Pool, ViTConfig
+from vitrail.model.backbone import BackboneConfig
+from vitrail.model.config import Pool, ViTConfig
 
 _BACKBONE_NUMERICS: dict[str, Any] = {
     "norm_groups": 32,
