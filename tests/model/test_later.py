@@ -47,7 +47,7 @@ def test_further_tokens_stand_between_the_class_token_and_the_patches_without_po
         w["positions.table"],
     )
     further = np.concatenate([w["distillation_token"], w["registers"]])
-    close(embedded[:, 1:4], np.broadcast_to(further, (2, 3, 32)), 1e-6)
+    close(embedded[:, 1:4], np.repeat(further[None], 2, axis=0), 1e-6)
     close(embedded[:, [0, *range(4, 16)]], plain, 1e-5)
     assert config.num_prefix == 4
 
@@ -57,17 +57,12 @@ def test_layer_scale_multiplies_both_branches_and_starts_at_its_setting() -> Non
     started = build(config, seed=0)
     assert torch.equal(started.encoder.blocks[0].scale2, torch.full((32,), 0.25))
     model, images = perturbed(config).double(), images_for(config).double()
-    trace, w = model.trace(images), arrays(model.encoder.blocks[0])
-    scaled = {
-        name: value
-        * (w["scale1"] if "attention.out" in name else w["scale2"])[:, None][:, : value.shape[-1]].reshape(
-            (-1, 1) if value.ndim == 2 else (-1,)
-        )
-        if name.startswith(("attention.out", "mlp.out"))
-        else value
-        for name, value in w.items()
-    }
-    close(trace.blocks[0], transformer.block(trace.embedded.numpy(), scaled, 4, 1e-6, "tanh")[0], 1e-8)
+    with torch.no_grad():
+        trace, w = model.trace(images), arrays(model.encoder.blocks[0])
+    for part, scale in (("attention.out", w["scale1"]), ("mlp.out", w["scale2"])):
+        w[f"{part}.weight"] *= scale[:, None]
+        w[f"{part}.bias"] *= scale
+    close(trace.blocks[0], transformer.block(trace.embedded.numpy(), w, 4, 1e-6, "tanh")[0], 1e-8)
 
 
 def test_swiglu_is_its_formula() -> None:

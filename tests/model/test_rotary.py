@@ -62,7 +62,8 @@ def test_pairs_of_patches_are_turned_and_the_tokens_before_them_are_not(prefix) 
 def test_attention_with_rotary_positions_is_the_equation_on_turned_queries_and_keys() -> None:
     config = vit_config(rotary=RotaryConfig(), positions="none", registers=2, depth=1)
     model, images = perturbed(config).double(), images_for(config).double()
-    trace = model.trace(images, attention="all")
+    with torch.no_grad():
+        trace = model.trace(images, attention="all")
     w = arrays(model.encoder.blocks[0])
     normed = transformer.layer_norm(trace.embedded.numpy(), w["norm1.weight"], w["norm1.bias"], 1e-6)
     qkv = normed @ w["attention.qkv.weight"].T + w["attention.qkv.bias"]

@@ -129,12 +129,15 @@ def attention_cost(config: ViTConfig, *, first_only: bool = False) -> Unit:
     wide, offsets = tokens * dim, 2 * tokens - 1
     relative, dropped = config.positions == "relative", config.attention_dropout > 0
     macs = 4 * wide * dim + 2 * wide * tokens + (wide * offsets if relative else 0)
+    if first_only and config.rotary is not None:  # the input, q, k and v, and q and k turned
+        return Unit(macs=macs, kept=6 * wide)
     if first_only:  # the input, the lifted query and what it mixed, and the weights before and after softmax
         kept = wide + 2 * heads * tokens + 2 * heads * dim
         kept += 2 * heads * tokens if dropped else 0
         kept += heads * offsets + dim if relative else 0
         return Unit(macs=macs, kept=kept)
     kept = 5 * wide + tokens * heads  # the input, q, k, v, the output's input, one sum for each query
+    kept += 3 * wide if config.rotary is not None else 0  # q and k turned, and the output in their order
     if relative or dropped:  # torch's fused kernel takes neither: A is kept
         kept += heads * tokens * tokens - heads * tokens
     kept += 2 * heads * tokens * tokens if dropped else 0

@@ -81,7 +81,7 @@ def head_cost(config: ViTConfig) -> Unit:
     tokens, dim, width = config.num_tokens - config.first_pooled, config.dim, config.feature_width
     inner = bool(config.representation_size or config.projection_size)
     macs = config.pooled_width * width * inner + width * config.num_classes
-    kept = tokens * dim if config.pool in ("mean", "attention") else config.pooled_width + width
+    kept = dim + width if config.pool == "class-token" else config.num_tokens * dim
     if config.pool == "attention":
         macs += 2 * tokens * dim * dim + 2 * tokens * dim + 2 * dim * dim + 2 * dim * config.mlp_dim
         kept += 3 * tokens * dim
