@@ -47,6 +47,8 @@ LATER: dict[str, dict[str, Any]] = {
     "idle distillation token": {"distillation_token": True},
     "class token beside the mean": {"pool": "class-and-mean"},
     "attention over patches": {"pool": "attention", "class_token": True, "pool_prefix": False},
+    "attention pool of other heads": {"pool": "attention", "pool_heads": 2},
+    "no last norm": {"norm_encoded": False, "pool": "mean"},
     "projection": {"projection_size": 20},
     "rotary": {"rotary": RotaryConfig()},
     "rotary cells": {"rotary": RotaryConfig(base=1e4, coordinates="cells", reference=(5, 5), offset=1.0)},

@@ -31,7 +31,7 @@ class ViTConfig(ModelConfig, kind="vit"):
     noun = "Vision Transformer"
     fixed = (
         *("dim", "depth", "num_heads", "mlp_dim", "mlp", "channels", "backbone", "registers", "distillation_token"),
-        *("positions", "position_placement", "norm_embedded"),
+        *("positions", "position_placement", "norm_embedded", "norm_encoded"),
     )
     dim: int
     """Width D of every token."""
@@ -52,12 +52,16 @@ class ViTConfig(ModelConfig, kind="vit"):
     """Whether the mean or the attention sees the tokens before the patches too; None stands for: attention does."""
     class_token: bool | None = None
     """Whether a class token is prepended; None stands for: only when it is pooled."""
+    pool_heads: int | None = None
+    """Heads of attention pooling; None stands for as many as a block has."""
     distillation_token: bool = False
     """Whether a second token for the head follows the class token (DeiT)."""
     registers: int = 0
     """Learned tokens between those and the patches that no head sees (DINOv2 with registers)."""
     norm_embedded: bool = False
     """Apply a LayerNorm before the first block (CLIP)."""
+    norm_encoded: bool = True
+    """Apply a LayerNorm after the last block (Eq. 4)."""
     norm_pooled: bool = False
     """Apply the last LayerNorm after the mean over tokens (timm) and not before it (reference release)."""
     representation_size: int | None = None
@@ -113,6 +117,8 @@ class ViTConfig(ModelConfig, kind="vit"):
             dropout=self.dropout, attention_dropout=self.attention_dropout, stochastic_depth=self.stochastic_depth
         )
         check_divides("num_heads", self.num_heads, "dim", self.dim)
+        check_positive(pool_heads=self.pool_heads or self.num_heads)
+        check_divides("pool_heads", self.pool_heads or self.num_heads, "dim", self.dim)
         self._check_combinations()
         _ = self.grid
 
@@ -130,6 +136,8 @@ class ViTConfig(ModelConfig, kind="vit"):
             )
         if self.distillation_token and not self.class_token:
             raise ConfigError("a distillation token follows a class token, but class_token is False; set it to True.")
+        if self.norm_pooled and not self.norm_encoded:
+            raise ConfigError("norm_pooled moves the last LayerNorm, but norm_encoded is False; set it to True.")
         if self.norm_pooled and self.pool != "mean":
             raise ConfigError(
                 f"norm_pooled moves the last LayerNorm behind the mean over tokens, but pool is {self.pool!r}; "

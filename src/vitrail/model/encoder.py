@@ -73,7 +73,8 @@ class Encoder(nn.Module):
             for _ in range(tables)
         ]
         self.positions = nn.ModuleList(table for table in made if table is not None)
-        self.norm = None if config.norm_pooled else nn.LayerNorm(config.dim, eps=config.norm_eps)
+        normed = config.norm_encoded and not config.norm_pooled
+        self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps) if normed else None
 
     def forward(
         self,
@@ -101,7 +102,7 @@ class Encoder(nn.Module):
         return tokens + self.positions[layer % len(self.positions)]()
 
     def finish(self, tokens: KeptTokens) -> KeptTokens:
-        """Apply the last LayerNorm (Eq. 4), unless it comes after pooling."""
+        """Apply the last LayerNorm (Eq. 4), unless it comes after pooling or not at all."""
         return tokens if self.norm is None else self.norm(tokens)
 
 

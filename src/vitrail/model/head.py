@@ -15,7 +15,7 @@ class AttentionPool(nn.Module):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
-        self.num_heads = config.num_heads
+        self.num_heads = config.pool_heads or config.num_heads
         self.probe = nn.Parameter(torch.empty(1, config.dim))
         self.query = nn.Linear(config.dim, config.dim)
         self.key_value = nn.Linear(config.dim, 2 * config.dim)
