@@ -54,6 +54,28 @@ def rows(start: int, stop: int) -> Codec:
     return single(lambda theirs: theirs[start:stop], lambda ours: ours)
 
 
+def permuted(codec: Codec, order: Sequence[int]) -> Codec:
+    """Bring the rows of what a codec reads into an order: row i of ours is row `order[i]` of what it reads."""
+    index = torch.tensor(order)
+    return Codec(
+        lambda theirs: codec.read(theirs)[index], lambda ours: codec.write(ours[index.argsort().to(ours.device)])
+    )
+
+
+def with_zero_rows(at: int, count: int) -> Codec:
+    """Leave rows out of a table that for us are no part of it, and write zeros in their place."""
+    return single(
+        lambda theirs: torch.cat([theirs[0, :at], theirs[0, at + count :]]),
+        lambda ours: torch.cat([ours[:at], ours.new_zeros(count, ours.shape[1]), ours[at:]])[None],
+    )
+
+
+# Two heads whose answers are averaged, as one on both of their inputs side by side.
+AVERAGED_KERNELS = Codec(
+    lambda theirs: torch.cat(list(theirs), dim=1) / 2, lambda ours: [2 * part for part in ours.chunk(2, dim=1)]
+)
+AVERAGED_BIASES = Codec(lambda theirs: (theirs[0] + theirs[1]) / 2, lambda ours: [ours, ours])
+WITH_ZERO_BIAS = Codec(lambda theirs: theirs[0], lambda ours: [ours, ours.new_zeros(len(ours))])
 QUERY_AND_VALUE = Codec(
     lambda theirs: torch.cat([theirs[0], torch.zeros_like(theirs[0]), theirs[1]]), lambda ours: ours.chunk(3)[::2]
 )

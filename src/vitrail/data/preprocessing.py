@@ -10,11 +10,13 @@ from vitrail.data.pictures import Picture
 
 Geometry = Literal["square", "crop"]
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
-PresetName = Literal["google", "timm", "huggingface", "torchvision"]
+PresetName = Literal["google", "timm", "huggingface", "torchvision", "swag", "imagenet", "clip"]
 
 HALF = (0.5, 0.5, 0.5)
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
+CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,8 @@ class Preprocessing:
         return max(round(height / ratio), high), max(round(width / ratio), wide)
 
 
-# What each library does to an image of 224x224 when nothing else is said.
+# What each library does to an image of 224x224 when nothing else is said; swag are torchvision's weights of that name,
+# imagenet is what DeiT, DINO, DINOv2, MAE and most of Meta's programs do.
 PRESETS: dict[PresetName, Preprocessing] = {
     "google": Preprocessing(),
     "timm": Preprocessing(geometry="crop", crop_fraction=0.9, interpolation="bicubic", antialias=True),
@@ -93,6 +96,18 @@ PRESETS: dict[PresetName, Preprocessing] = {
     "torchvision": Preprocessing(
         geometry="crop", crop_fraction=224 / 256, antialias=True, mean=IMAGENET_MEAN, std=IMAGENET_STD
     ),
+    "swag": Preprocessing(
+        geometry="crop", interpolation="bicubic", antialias=True, mean=IMAGENET_MEAN, std=IMAGENET_STD
+    ),
+    "imagenet": Preprocessing(
+        geometry="crop",
+        crop_fraction=224 / 256,
+        interpolation="bicubic",
+        antialias=True,
+        mean=IMAGENET_MEAN,
+        std=IMAGENET_STD,
+    ),
+    "clip": Preprocessing(geometry="crop", interpolation="bicubic", antialias=True, mean=CLIP_MEAN, std=CLIP_STD),
 }
 
 

@@ -88,7 +88,7 @@ class Classifier:
         """
         where = best_device() if str(device) == "auto" else torch.device(device)
         check_device(where)
-        overrides = {} if image_size is None else {"image_size": as_size(image_size)}
+        overrides: dict[str, Any] = {} if image_size is None else {"image_size": as_size(image_size)}
         model = load(Path(path), pickle=pickle, device=where, **overrides)
         return cls.of(model, labels=labels, batch=batch, workers=workers, compiled=compiled, called=os.fspath(path))
 

@@ -11,7 +11,7 @@ import torch
 
 from vitrail.base.errors import InputError
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.files import assemble, read, sha256
+from vitrail.checkpoint.files import assemble, read, settled, sha256
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.model.build import build
@@ -42,7 +42,7 @@ class Source:
 
 def open_source(path: str, *, pickle: bool = False, num_heads: int | None = None) -> Source:
     """Read what a file says of its model, and remember its digest."""
-    contents = _read(path, pickle, num_heads)
+    contents = settled(_read(path, pickle, num_heads))
     size, channels = contents.config.image_size, contents.config.channels
     return Source(
         start=StartConfig(path=path, digest=_digest(contents, path), pickle=pickle, num_heads=num_heads),

@@ -7,7 +7,7 @@ from typing import Any
 from vitrail.base.errors import ConfigError
 from vitrail.base.table import Table, Tabular
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.files import sha256, with_versions
+from vitrail.checkpoint.files import settled, sha256, with_versions
 from vitrail.checkpoint.formats.all import FormatName, write_any
 from vitrail.checkpoint.store import write_store
 from vitrail.model.patches import Size
@@ -78,7 +78,7 @@ def convert(
     source, target = Path(source), Path(target)
     if source.exists() and target.exists() and source.samefile(target):
         raise ConfigError(f"{source} is both source and destination; give another name to write to.")
-    contents = open_weights(source, pickle=True, image_size=image_size, num_heads=num_heads)
+    contents = settled(open_weights(source, pickle=True, image_size=image_size, num_heads=num_heads))
     written = _write(contents, source, target, to, lossy)
     return Conversion(
         source=source,

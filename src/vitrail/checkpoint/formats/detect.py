@@ -126,7 +126,8 @@ def _origin_hints(container: Container) -> dict[str, Any]:
     """Return what the tensors of a file that Vitrail wrote for another library do not show."""
     try:
         config = json.loads(container.metadata.get("vitrail.origin", "{}")).get("config") or {}
-        hints = {name: config[name] for name in ("num_heads", "pool") if name in config}
+        told = config | (json.loads(container.metadata.get("vitrail.origin", "{}")).get("numerics") or {})
+        hints = {name: told[name] for name in ("num_heads", "pool", "gelu", "norm_eps") if name in told}
         return hints | ({"image_size": tuple(map(int, config["image_size"]))} if "image_size" in config else {})
     except (ValueError, TypeError, AttributeError, RecursionError):
         return {}  # `_restore_origin` says so
@@ -149,5 +150,6 @@ def _restore_origin(contents: Contents, container: Container) -> Contents:
         config=original.config,
         labels=original.labels,
         preprocessing=original.preprocessing,
+        doubt=None,
         provenance=original.provenance,
     )

@@ -8,7 +8,7 @@ from typing import Any
 from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats.abilities import Abilities, check_expressible
+from vitrail.checkpoint.formats.abilities import Abilities, check_expressible, with_numerics
 from vitrail.checkpoint.formats.fold import fold_positions
 from vitrail.checkpoint.infer import Hints
 from vitrail.model.contract import ModelConfig
@@ -52,7 +52,7 @@ class Format:
         abilities = self.abilities_for(contents.config)
         rewritten = fold_positions(contents, abilities.positions)
         check_expressible(rewritten.config, abilities, lossy=lossy)
-        return self.write(rewritten, path)
+        return self.write(rewritten.noting(config=with_numerics(rewritten.config, abilities)), path)
 
     def abilities_for(self, config: ModelConfig) -> Abilities:
         """Return what it can hold of a model with or without classes."""

@@ -140,7 +140,9 @@ def _infer(
     sides = size if isinstance(size, list) else [size, size]
     if len(sides) == 2 and all(type(side) is int and side > 0 for side in sides):
         known["image_size"] = tuple(sides)
-    image_size, _ = tell_grid(count, (height, width), class_token=True, hints=dict(hints) | known, origin=source.origin)
+    image_size = tell_grid(
+        count, (height, width), extras=(1,), hints=dict(hints) | known, origin=source.origin
+    ).image_size
     depth = count_blocks(source, rf"{prefix}(?:layers|encoder\.layer)\.(\d+)\.")
     mlp = (_IN_MEMORY if in_memory else _ON_DISK)["mlp.hidden"]
     mlp_dim = source.shape(f"{_block(prefix, 0, in_memory=in_memory)}.{mlp}.weight", 2)[0]

@@ -38,8 +38,8 @@ def parts_of(shapes: Mapping[str, Shape]) -> str:
         f"{'x'.join(map(str, hidden[:1]))}/{'x'.join(map(str, out[1:]))}",
         "x".join(map(str, kernel[2:])),
     ]
-    registers = shapes.get("reg_token", (1, 0))
+    registers = shapes.get("reg_token", ())
     hybrid = ["hybrid"] if any(name.startswith("patch_embed.backbone.") for name in shapes) else []
     parts = [part for name, part in _PARTS.items() if name in shapes]
     parts += ["packed"] if hidden and out and hidden[0] == 2 * out[1] else []
-    return " ".join(map(str, [*sizes, *hybrid, *parts, *([f"registers-{registers[1]}"] if registers[1] else [])]))
+    return " ".join(map(str, [*sizes, *hybrid, *parts, *(f"registers-{count}" for count in registers[1:2])]))
