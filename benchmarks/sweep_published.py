@@ -96,7 +96,7 @@ def timm_cases(folder: Path, match: str) -> Iterator[Case]:
         except (TypeError, AssertionError, ValueError, IndexError):  # what it says at depth 2 is about timm
             model = randomised(timm.create_model(name, num_classes=5))
         config = dict(model.pretrained_cfg)
-        save_for_hf(model, folder, model_args=depth)
+        save_for_hf(model, folder, model_args=depth, safe_serialization=True)
         size = tuple(config["input_size"][1:])
         if hasattr(model, "patch_embed") and not getattr(model.patch_embed, "dynamic_img_pad", False):
             size = tuple(getattr(model.patch_embed, "img_size", None) or size)
@@ -105,7 +105,13 @@ def timm_cases(folder: Path, match: str) -> Iterator[Case]:
 
 def transformers_cases(folder: Path, match: str) -> Iterator[Case]:
     t = transformers
-    text = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 3, "intermediate_size": 48, "vocab_size": 99}
+    text = {
+        "hidden_size": 24,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 3,
+        "intermediate_size": 48,
+        "vocab_size": 99,
+    }
     dino = {name: value for name, value in SMALL.items() if name != "intermediate_size"} | {"mlp_ratio": 2}
 
     def logits(model: nn.Module) -> Callable[[Tensor], Tensor]:
@@ -301,5 +307,7 @@ if __name__ == "__main__":
     for name, verdicts in results.items():
         print(name, dict(Counter(verdict.verdict for verdict in verdicts)))
     if arguments.json:
-        arguments.json.write_text(json.dumps({name: [v._asdict() for v in vs] for name, vs in results.items()}, indent=1))
+        arguments.json.write_text(
+            json.dumps({name: [v._asdict() for v in vs] for name, vs in results.items()}, indent=1)
+        )
     sys.exit(any(verdict.verdict == "wrong" for verdicts in results.values() for verdict in verdicts))

@@ -67,7 +67,11 @@ def read(path: str | Path, *, pickle: bool = False, **overrides: Any) -> Content
     contents = read_any(Path(path), hints, pickle=pickle)
     if hints.get("preprocessing") is not None:
         contents = contents.noting(preprocessing=_given_pixels(hints["preprocessing"], contents.config), doubt=None)
-    return transfer(contents, {name: value for name, value in hints.items() if name not in ANSWERS})
+    settings = {name: value for name, value in hints.items() if name not in ANSWERS}
+    pixels, own = contents.preprocessing, contents.config
+    if pixels is not None and pixels.image_size != own.image_size and not own.any_size:
+        settings.setdefault("image_size", pixels.image_size)  # images are brought to that size, as DINOv2's are
+    return transfer(contents, settings)
 
 
 def save(

@@ -26,9 +26,9 @@ class Preprocessing:
     image_size: tuple[int, int] = (224, 224)
     """Height and width of the result, in pixels."""
     geometry: Geometry = "square"
-    """`square` resizes both sides to the image size; `crop` resizes the short side and cuts out the centre."""
+    """`square` resizes both sides, whatever the proportions; `crop` resizes the short side and cuts out the centre."""
     crop_fraction: float = 1.0
-    """With `crop`: the share of the resized short side that is kept."""
+    """The share of the resized side, with `crop` of the short one, that is kept; the centre is cut out."""
     interpolation: Interpolation = "bilinear"
     """How pixels between pixels are made."""
     antialias: bool = False
@@ -75,11 +75,14 @@ class Preprocessing:
         return len(self.mean)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
-        """Return the size of an image before the crop: its proportions kept, and nowhere smaller than the crop.
+        """Return the size of an image before the centre is cut out: with `crop` it keeps its proportions.
 
-        For square sizes the long side is rounded down, as torchvision does; for others both are rounded, as timm does.
+        It is nowhere smaller than what is cut out. For square sizes the long side is rounded down, as torchvision
+        does; for others both are rounded, as timm does.
         """
         high, wide = (math.floor(side / self.crop_fraction + 1e-6) for side in self.image_size)
+        if self.geometry == "square":
+            return high, wide
         if high == wide:
             short = min(height, width)
             return high * height // short, wide * width // short

@@ -19,6 +19,10 @@ PARTS: dict[str, tuple[Callable[[ViTConfig], bool], str]] = {
     "swiglu": (lambda config: config.mlp == "swiglu", "MLPs with a gate (mlp='swiglu')"),
     "projection": (lambda config: config.projection_size is not None, "a projection (projection_size)"),
     "rotary": (lambda config: config.rotary is not None, "rotary positions"),
+    "rotary_cells": (
+        lambda config: config.rotary is not None and config.rotary.coordinates == "cells",
+        "rotary positions that count cells",
+    ),
     "trim": (lambda config: config.trim, "pixels that fill no patch (trim)"),
     "pool_heads": (
         lambda config: config.pool_heads not in (None, config.num_heads),
@@ -73,13 +77,13 @@ def check_expressible(config: ModelConfig, abilities: Abilities, *, lossy: bool)
 
     `lossy` lets numerics change to the library's own, and with them the outputs a little; nothing else.
     """
-    lacking = _lacking(config, abilities)
+    missing = lacking(config, abilities)
     changed = _changed_numerics(config, abilities)
-    if not lacking and (lossy or not changed):
+    if not missing and (lossy or not changed):
         return
-    reasons = lacking + ([] if lossy else changed)
+    reasons = missing + ([] if lossy else changed)
     advice = "choose another format (`to` vitrail holds every model)"
-    if not lacking:
+    if not missing:
         advice = "write it all the same with `lossy`, after which its outputs are a little different"
     raise CheckpointError(
         f"{abilities.library} cannot hold this model, and nothing is dropped silently; {advice}:\n"
@@ -87,14 +91,15 @@ def check_expressible(config: ModelConfig, abilities: Abilities, *, lossy: bool)
     )
 
 
-def _lacking(config: ModelConfig, abilities: Abilities) -> list[str]:
+def lacking(config: ModelConfig, abilities: Abilities) -> list[str]:
+    """Say what of a model a library has no place for."""
     if config.kind not in abilities.kinds:
         return [f"a {config.noun}: {abilities.library} has no file for it"]
     return _lacking_of_vit(config, abilities) if isinstance(config, ViTConfig) else []
 
 
 def _lacking_of_vit(config: ViTConfig, abilities: Abilities) -> list[str]:
-    idle = bool(config.class_token) and config.pool != "class-token"
+    idle = bool(config.class_token) and config.pool in ("mean", "attention")
     squares = all(height == width for height, width in (config.image_size, config.patch_size))
     checks = {
         f"{config.pool} pooling": config.pool in abilities.pools,
@@ -109,8 +114,8 @@ def _lacking_of_vit(config: ViTConfig, abilities: Abilities) -> list[str]:
         f"{config.patch_size[0]}x{config.patch_size[1]}, which are not square": abilities.rectangles or squares,
         "a model without a last layer (num_classes=0)": abilities.headless or config.num_classes > 0,
     }
-    lacking = [reason for reason, possible in checks.items() if not possible]
-    return lacking + [what for part, (has, what) in PARTS.items() if part not in abilities.parts and has(config)]
+    reasons = [reason for reason, possible in checks.items() if not possible]
+    return reasons + [what for part, (has, what) in PARTS.items() if part not in abilities.parts and has(config)]
 
 
 def with_numerics(config: ModelConfig, abilities: Abilities) -> ModelConfig:

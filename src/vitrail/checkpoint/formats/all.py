@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from vitrail.base.errors import CheckpointError, did_you_mean
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats import bit, google, huggingface, timm, torchvision
+from vitrail.checkpoint.formats import bit, google, huggingface_write, timm, torchvision
 from vitrail.checkpoint.formats.format import Format
 
 FORMATS: tuple[Format, ...] = (
@@ -15,7 +15,7 @@ FORMATS: tuple[Format, ...] = (
     google.BIG_VISION,
     timm.FORMAT,
     bit.TIMM,
-    huggingface.FORMAT,
+    *huggingface_write.FORMATS,
     torchvision.FORMAT,
 )
 NAMES = ("vitrail", *dict.fromkeys(form.name for form in FORMATS))
@@ -32,8 +32,7 @@ def write_any(contents: Contents, path: Path, name: FormatName, *, lossy: bool =
         raise CheckpointError(
             f"there is no format {name!r}; choose one of {', '.join(NAMES)}.{did_you_mean(name, NAMES)}"
         )
-    fitting = [form for form in forms if contents.config.kind in form.abilities.kinds]
-    written = (fitting or forms)[0].save(contents, path, lossy=lossy)
+    written = min(forms, key=lambda form: form.lacks(contents)).save(contents, path, lossy=lossy)
     return written.noting(*_left_behind(contents, path))
 
 

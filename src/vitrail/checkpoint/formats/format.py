@@ -8,7 +8,7 @@ from typing import Any
 from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats.abilities import Abilities, check_expressible, with_numerics
+from vitrail.checkpoint.formats.abilities import Abilities, check_expressible, lacking, with_numerics
 from vitrail.checkpoint.formats.fold import fold_positions
 from vitrail.checkpoint.infer import Hints
 from vitrail.model.contract import ModelConfig
@@ -45,6 +45,11 @@ class Format:
     """Reads what `recognises` recognised."""
     write: Callable[[Contents, Path], Contents]
     """Writes a model that it can hold, and returns what was written, with notes."""
+
+    def lacks(self, contents: Contents) -> int:
+        """Count the parts of a model that it cannot hold."""
+        abilities = self.abilities_for(contents.config)
+        return len(lacking(fold_positions(contents, abilities.positions).config, abilities))
 
     def save(self, contents: Contents, path: Path, *, lossy: bool) -> Contents:
         """Write a file, after what it cannot hold has been rewritten exactly, or refused."""

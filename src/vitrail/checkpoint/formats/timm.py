@@ -7,10 +7,11 @@ from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.abilities import Abilities
+from vitrail.checkpoint.formats.fold import fold_patch_bias, fold_prefix
 from vitrail.checkpoint.formats.folder import setting, write_json, write_state
 from vitrail.checkpoint.formats.format import Format, Weights
 from vitrail.checkpoint.formats.timm_facts import find_facts
-from vitrail.checkpoint.formats.timm_infer import BACKBONE_NUMERICS, dialect_of, fold_prefix, infer
+from vitrail.checkpoint.formats.timm_infer import BACKBONE_NUMERICS, dialect_of, infer
 from vitrail.checkpoint.formats.timm_layout import Dialect, layout
 from vitrail.checkpoint.formats.timm_settings import how_to_build, read_labels, read_preprocessing, settings_of
 from vitrail.checkpoint.layout import read_layout, write_layout
@@ -27,6 +28,7 @@ FOREIGN = {
     r"blocks\.0\.(attns|ffns)\.": "branches side by side",
     r"blocks\.0\.(in_proj|in_norm|attn_out_proj)": "attention and MLP side by side",
     r"patch_embed\.norm\.": "a norm of the patches",
+    r"patch_embed\.backbone\.(conv1|bn1|layer\d|stages_|stem_)": "a ResNet of another kind",
     r"patch_embed\.(conv|proj\.\d)": "a convolutional stem",
     r"attn_pool\.(probe|qkv|.*_norm)": "attention pooling of another kind",
 }
@@ -54,7 +56,9 @@ def read(weights: Weights) -> Contents:
         raise CheckpointError(f"{source.origin} is a timm model with {facts.differs}, which is not read.")
     rotary = facts.tell_rotary()
     config, grid = infer(source, facts, settings, rotary)
-    source = fold_prefix(source, config, grid.extra)
+    if grid.extra > bool(config.class_token):
+        further = {name: source.shape(name, 3)[1] for name in ("dist_token", "reg_token") if name in source}
+        source = fold_prefix(source, "pos_embed", further, first=int(bool(config.class_token)))
     dialect = dialect_of(source, config, facts, rotary, entries=min(grid.extra, int(bool(config.class_token))))
     tensors = read_layout(layout(config, dialect), source, config, "the timm model that it tells of")
     pixels, doubt = read_preprocessing(settings, facts, config)
@@ -74,6 +78,7 @@ def write(contents: Contents, path: Path) -> Contents:
     config = contents.config
     assert isinstance(config, ViTConfig)  # noqa: S101 - the format holds no others
     absent = {"patch_embed.proj.bias"} if config.norm_embedded else set()
+    contents = fold_patch_bias(contents) if config.norm_embedded else contents
     dialect = Dialect(entries=config.num_prefix, absent=absent)
     state = write_layout(layout(config, dialect), contents.tensors)
     if path.suffix == ".safetensors":

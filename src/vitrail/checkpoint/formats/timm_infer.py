@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor
-
 from vitrail.base.errors import CheckpointError
-from vitrail.base.tensors import Spec, TensorSource
+from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.formats.folder import setting
 from vitrail.checkpoint.formats.timm_facts import GELUS, POOLS, Facts, rotary_config, row_order
 from vitrail.checkpoint.formats.timm_layout import BACKBONE, Dialect
@@ -159,30 +157,6 @@ def _infer_backbone(source: TensorSource, inputs: int) -> tuple[BackboneConfig |
         source, rf"{BACKBONE}\.stages\.(\d+)\.blocks\.(\d+)\.".replace("patch_embed.", r"patch_embed\.")
     )
     return BackboneConfig(blocks=stages, width=width, **BACKBONE_NUMERICS), channels
-
-
-def fold_prefix(source: TensorSource, config: ViTConfig, entries: int) -> TensorSource:
-    """Add the positions of the distillation token and of the registers to these; only the class token keeps its own."""
-    first = int(bool(config.class_token))
-    if entries <= first:
-        return source
-    places, start = {}, first
-    for name in ("dist_token", "reg_token"):
-        if name in source:
-            places[name] = slice(start, start + source.shape(name, 3)[1])
-            start = places[name].stop
-    count = source.shape("pos_embed", 3)[1]
-    spec = Spec((1, count - entries + first, config.dim), source.specs["pos_embed"].dtype)
-
-    def fetch(name: str) -> Tensor:
-        if name in places:
-            return source[name] + source["pos_embed"][:, places[name]]
-        if name == "pos_embed":
-            table = source["pos_embed"]
-            return table[:, [*range(first), *range(entries, count)]]
-        return source[name]
-
-    return TensorSource(origin=source.origin, specs={**source.specs, "pos_embed": spec}, fetch=fetch)
 
 
 def dialect_of(
