@@ -7,8 +7,8 @@ import torch
 
 import vitrail
 from tests.checkpoint.making import CASES, HELD, OWN, TIMM_BACKBONE, file_for, hybrid, made, same_weights
-from tests.tiny import close, images_for, vit_config
-from vitrail import CheckpointError
+from tests.tiny import LATER, close, images_for, vit_config
+from vitrail import CheckpointError, RotaryConfig
 
 
 def hints(config, to) -> dict:
@@ -96,8 +96,17 @@ CANNOT = [
     (vit_config(positions="relative"), ("google", "big-vision", "timm", "huggingface", "torchvision"), "relative"),
     (vit_config(position_placement="every-layer"), ("google", "big-vision", "timm", "huggingface"), "every-layer"),
     (vit_config(representation_size=5), ("timm", "huggingface"), "representation layer"),
-    (vit_config(pool="mean"), ("huggingface", "torchvision"), "mean pooling"),
+    (vit_config(pool="mean"), ("torchvision",), "mean pooling"),
+    (vit_config(pool="mean", class_token=True), ("huggingface",), "mean pooling"),
     (vit_config(pool="attention"), ("google", "huggingface", "torchvision"), "attention pooling"),
+    (vit_config(layer_scale=0.1), ("google", "big-vision", "huggingface", "torchvision"), "layer_scale"),
+    (vit_config(registers=2), ("google", "big-vision", "huggingface", "torchvision"), "register tokens"),
+    (vit_config(mlp="swiglu"), ("google", "big-vision", "huggingface", "torchvision"), "a gate"),
+    (vit_config(norm_embedded=True), ("google", "huggingface", "torchvision"), "LayerNorm before the encoder"),
+    (vit_config(rotary=RotaryConfig()), ("google", "timm", "huggingface", "torchvision"), "rotary positions"),
+    (vit_config(**LATER["distilled"]), ("google", "big-vision", "torchvision"), "a distillation token"),
+    (vit_config(pool="class-and-mean"), ("google", "timm", "torchvision"), "class-and-mean pooling"),
+    (vit_config(projection_size=8), ("google", "huggingface", "torchvision"), "a projection"),
     (vit_config(pool="mean", norm_pooled=True), ("google", "big-vision"), "LayerNorm after the mean"),
     (vit_config(pool="mean", class_token=True), ("google", "big-vision"), "class token that is not pooled"),
     (vit_config(), ("torchvision",), "not square"),

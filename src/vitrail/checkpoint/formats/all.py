@@ -32,7 +32,8 @@ def write_any(contents: Contents, path: Path, name: FormatName, *, lossy: bool =
         raise CheckpointError(
             f"there is no format {name!r}; choose one of {', '.join(NAMES)}.{did_you_mean(name, NAMES)}"
         )
-    written = min(forms, key=lambda form: form.lacks(contents)).save(contents, path, lossy=lossy)
+    fitting = [form for form in forms if contents.config.kind in form.abilities.kinds] or forms
+    written = min(fitting, key=lambda form: form.lacks(contents)).save(contents, path, lossy=lossy)
     return written.noting(*_left_behind(contents, path))
 
 

@@ -12,6 +12,7 @@ from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.formats.all import FORMATS, NAMES
 from vitrail.checkpoint.formats.folder import read_json
 from vitrail.checkpoint.formats.format import Weights
+from vitrail.checkpoint.formats.huggingface_types import refusal
 from vitrail.checkpoint.infer import Hints
 from vitrail.checkpoint.pickled import open_pickled
 from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
@@ -96,6 +97,8 @@ def _recognise(source: TensorSource, path: Path, hints: Hints) -> Contents:
     for form in FORMATS:
         if form.read is not None and form.recognises(names):
             return form.read(Weights(source=source, hints=hints, settings=settings, pixels=pixels))
+    if isinstance(kind := settings.get("model_type"), str):
+        raise CheckpointError(refusal(kind, source.origin))
     raise CheckpointError(_why_unknown(names, source.origin))
 
 

@@ -1,7 +1,7 @@
 """`preprocessor_config.json`: how transformers' image processors bring images to a model, read and written."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vitrail.checkpoint.formats.folder import numbers, setting
@@ -12,6 +12,7 @@ from vitrail.data.preprocessing import (
     HALF,
     IMAGENET_MEAN,
     IMAGENET_STD,
+    PRESETS,
     Interpolation,
     Preprocessing,
 )
@@ -25,8 +26,7 @@ _RESCALE = 1 / 255
 class Processor:
     """What an image processor does where its settings say nothing."""
 
-    size: Any
-    """One number, or sides by name."""
+    size: int
     shortest: bool = False
     """Whether one number is the shortest edge, and not both sides."""
     crop: int | None = None
@@ -45,14 +45,16 @@ PROCESSORS = {
     "Siglip": Processor(size=224, mean=HALF, std=HALF),
     "DINOv3ViT": Processor(size=224, resample=2),
 }
-# Types of models whose published files all have the same settings; `size` None is the model's own.
+_SQUARE = Preprocessing(antialias=True, mean=IMAGENET_MEAN, std=IMAGENET_STD)
+# What the published files of a type all do, for images of the model's own size.
 PUBLISHED = {
-    "deit": Processor(size=256, crop=224),
-    "clip": Processor(size=None, shortest=True, crop=0, mean=CLIP_MEAN, std=CLIP_STD),
-    "dinov2": Processor(size=256, shortest=True, crop=224),
-    "siglip": Processor(size=None, mean=HALF, std=HALF),
-    "dinov3_vit": Processor(size=None, resample=2),
-    "vit_mae": Processor(size=224, resample=2),
+    "deit": replace(_SQUARE, crop_fraction=224 / 256, interpolation="bicubic"),
+    "vit_mae": _SQUARE,
+    "dinov2": PRESETS["imagenet"],
+    "dinov2_with_registers": PRESETS["imagenet"],
+    "dinov3_vit": _SQUARE,
+    "clip": PRESETS["clip"],
+    "siglip": Preprocessing(interpolation="bicubic", antialias=True),
 }
 
 
@@ -61,15 +63,15 @@ def read_pixels(
 ) -> tuple[Preprocessing | None, str | None]:
     """Return how images become input, or the sentence that asks for it."""
     settings = dict(given)
+    if not settings:
+        known = PUBLISHED.get(kind) if channels == 3 else None
+        why = f"no preprocessor_config.json lies beside a model of the type {kind!r}"
+        return (None, ask_pixels(origin, why)) if known is None else (replace(known, image_size=image_size), None)
     name = str(settings.get("image_processor_type") or settings.get("feature_extractor_type") or "ViT")
     processor = next((value for start, value in PROCESSORS.items() if name.startswith(start)), None)
-    if not settings:
-        processor = PUBLISHED.get(kind)
-        if processor is None or channels != 3:
-            return None, ask_pixels(origin, f"no preprocessor_config.json lies beside a model of the type {kind!r}")
     if processor is None:
         return None, ask_pixels(origin, f"its image processor {name!r} is not known here")
-    resized, result, shortest = _sizes(settings, processor, image_size)
+    resized, result, shortest = _sizes(settings, processor)
     if result is None or not setting(settings, "do_resize", bool, True):
         return None, ask_pixels(origin, "its image processor gives images of their own sizes")
     fraction = min(side / whole for side, whole in zip(result, resized or result, strict=True))
@@ -92,25 +94,22 @@ def read_pixels(
     return pixels, None
 
 
-def _sizes(settings: dict[str, Any], processor: Processor, own: Size) -> tuple[Size | None, Size | None, bool]:
+def _sizes(settings: dict[str, Any], processor: Processor) -> tuple[Size | None, Size | None, bool]:
     """Return the size after resizing, the size of the result, and whether resizing keeps the proportions."""
-    size = settings.get("size", own[0] if processor.size is None else processor.size)
-    shortest = processor.shortest
+    size, shortest = settings.get("size", processor.size), processor.shortest
     if isinstance(size, Mapping):
         shortest = "shortest_edge" in size
-        sides = (size.get("shortest_edge"),) * 2 if shortest else (size.get("height"), size.get("width"))
-    else:
-        sides = (size, size) if shortest or processor.size is not None or "size" in settings else own
-    crop = settings.get("crop_size", own[0] if processor.crop == 0 else processor.crop)
-    cut = (crop.get("height"), crop.get("width")) if isinstance(crop, Mapping) else (crop, crop)
+        size = (size.get("shortest_edge"),) * 2 if shortest else (size.get("height"), size.get("width"))
+    crop = settings.get("crop_size", processor.crop)
+    crop = (crop.get("height"), crop.get("width")) if isinstance(crop, Mapping) else crop
+    resized = _whole(size)
     cropped = setting(settings, "do_center_crop", bool, processor.crop is not None)
-    resized = _whole(sides)
-    result = _whole(cut) if cropped else None if shortest else resized
-    return resized, result, shortest
+    return resized, _whole(crop) if cropped else None if shortest else resized, shortest
 
 
-def _whole(sides: tuple[Any, ...]) -> Size | None:
-    good = all(type(side) is int and side > 0 for side in sides)
+def _whole(size: Any) -> Size | None:
+    sides = size if isinstance(size, tuple | list) else (size, size)
+    good = len(sides) == 2 and all(type(side) is int and side > 0 for side in sides)
     return (sides[0], sides[1]) if good else None
 
 

@@ -112,8 +112,8 @@ ALIASES = {"siglip_vision_model": "siglip", "clip_vision_model": "clip"}
 OTHERS = {
     "beit": "relative positions inside attention",
     "data2vec-vision": "relative positions inside attention",
-    "siglip2": "patches of images of any size (NaFlex)",
-    "siglip2_vision_model": "patches of images of any size (NaFlex)",
+    "siglip2": "a patch layer for images of any size (NaFlex)",
+    "siglip2_vision_model": "a patch layer for images of any size (NaFlex)",
     "swin": "windows",
     "swinv2": "windows",
     "vitdet": "windows",
@@ -135,9 +135,11 @@ def type_of(settings: Mapping[str, Any], origin: str) -> Type | None:
     kind = setting(dict(settings), "model_type", str, "")
     known = TYPES.get(ALIASES.get(kind, kind))
     if known is None:
-        reason = f" ({OTHERS[kind]})" if kind in OTHERS else ""
-        raise CheckpointError(
-            f"{origin} is a Hugging Face model of the type {kind!r}{reason}, which is not read; those that are: "
-            f"{', '.join(TYPES)}."
-        )
+        raise CheckpointError(refusal(kind, origin))
     return known
+
+
+def refusal(kind: str, origin: str) -> str:
+    """Write why a model of another type is not read."""
+    reason = f", which has {OTHERS[kind]}" if kind in OTHERS else ""
+    return f"{origin} is a Hugging Face model of the type {kind!r}{reason}; those that are read: {', '.join(TYPES)}."
