@@ -88,7 +88,7 @@ def differs(arguments: dict[str, Any]) -> str | None:
 
 def tags_of(name: str) -> dict[str, list[Any]]:
     tags = {}
-    for full in timm.list_pretrained(f"{name}.*") + [name]:
+    for full in [*timm.list_pretrained(f"{name}.*"), name]:
         config = get_pretrained_cfg(full, allow_unregistered=False)
         if config is not None:
             mean = MEANS.get(tuple(config.mean), [list(config.mean), list(config.std)])

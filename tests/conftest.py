@@ -19,6 +19,8 @@ def pytest_configure() -> None:
     torch.set_num_threads(1)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as nohup does
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the commands that tests start
 
 

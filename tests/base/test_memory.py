@@ -1,9 +1,14 @@
-"""What is freed can be kept."""
+"""Freed memory stays in the process; a need that exceeds the machine's memory is refused."""
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from vitrail import InputError
+from vitrail.base import memory
+from vitrail.base.memory import check_memory, machine_memory
 
 PAGES = """
 import resource
@@ -22,4 +27,19 @@ print(faults())
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc")
 def test_a_process_that_keeps_memory_asks_for_no_new_pages() -> None:
     done = subprocess.run([sys.executable, "-c", PAGES], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 100  # of the 10240 that 40 MiB are
+    assert int(done.stdout) < 100  # 40 MiB are 10240 pages
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc/meminfo")
+def test_more_than_the_machine_has_is_refused_in_a_sentence(monkeypatch, tmp_path) -> None:
+    line = Path("/proc/meminfo").read_text().splitlines()[0]
+    physical = int(line.removeprefix("MemTotal:").removesuffix("kB")) * 1024
+    assert machine_memory() <= physical
+    monkeypatch.setattr(memory, "_CONTAINER", tmp_path / "memory.max")
+    assert machine_memory() == physical
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine_memory() == physical
+    (tmp_path / "memory.max").write_text(f"{2**20}\n")
+    check_memory(2**20, "the model")
+    with pytest.raises(InputError, match=r"the model needs 74\.00 GiB of memory, but this machine has 1\.00 MiB\."):
+        check_memory(74 * 2**30, "the model")

@@ -45,16 +45,16 @@ def tensor(shape, begin, end, dtype="F32") -> dict:
     [
         (b"", b"", "cannot be read"),
         (b"[1, 2]", b"", "not a table"),
-        (b'{"a": 1, "a": 2}', b"", "names something twice"),
+        (b'{"a": 1, "a": 2}', b"", "has 'a' more than once"),
         (b"{" * 50_000, b"", "cannot be read"),
         (b"\xff\xfe{}", b"", "cannot be read"),
         ({"a": 3}, b"", "does not give 'a' a dtype"),
         ({"a": tensor([2], 0, 8) | {"extra": 1}}, bytes(8), "and nothing else"),
         ({"a": tensor([2], 0, 8, "F4")}, bytes(8), "type 'F4'"),
         ({"a": tensor([2], 0, 8, ["F32"])}, bytes(8), "has the type"),
-        ({"a": tensor([-2], 0, 8)}, bytes(8), "no whole number"),
-        ({"a": tensor([2.0], 0, 8)}, bytes(8), "no whole number"),
-        ({"a": tensor([True], 0, 4)}, bytes(4), "no whole number"),
+        ({"a": tensor([-2], 0, 8)}, bytes(8), "not a whole number"),
+        ({"a": tensor([2.0], 0, 8)}, bytes(8), "not a whole number"),
+        ({"a": tensor([True], 0, 4)}, bytes(4), "not a whole number"),
         ({"a": tensor([2**62, 4], 0, 8)}, bytes(8), "does not fill its place"),
         ({"a": tensor([3], 0, 8)}, bytes(8), "does not fill its place"),
         ({"a": tensor([1] * 9, 0, 4)}, bytes(4), "does not fill its place"),
@@ -78,7 +78,8 @@ def test_a_huge_header_is_refused_before_it_is_read(claimed, tmp_path) -> None:
     path.write_bytes(struct.pack("<Q", claimed))
     os.truncate(path, 2**30 + 100)  # sparse: it takes no room on the disk
     tracemalloc.start()
-    assert "more than the 16,777,216 allowed" in refused(path)
+    words = "more than the 16,777,216 that are read" if claimed <= 2**30 else "but only 1,073,741,916 follow"
+    assert words in refused(path)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()
 
@@ -92,7 +93,7 @@ def test_a_huge_header_is_refused_before_it_is_read(claimed, tmp_path) -> None:
         (b"<!DOCTYPE html><html><body>Sign in</body></html>", "is a web page, not weights"),
         (b"\n  <html>", "is a web page, not weights"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "Git LFS pointer"),
-        (b"\x93NUMPY\x01\x00", "damaged or no safetensors file"),
+        (b"\x93NUMPY\x01\x00", "damaged or not a safetensors file"),
         (bytes(100), "cannot be read"),
         (b"hello", "5 bytes"),
     ],
@@ -131,7 +132,10 @@ def test_a_malicious_pickle_is_never_run(way, protocol, allowed, tmp_path) -> No
         torch.save(value, tmp_path / "x.pth", pickle_protocol=protocol, _use_new_zipfile_serialization=way == "torch")
     message = refused(tmp_path / "x.pth", pickle=allowed)
     assert not trap.exists()
-    assert ("Nothing in it was run" if allowed else "import it once, on purpose") in message
+    assert "weights_only" not in message
+    assert "safe_globals" not in message
+    named = "it names posix.mkdir, but only tensors and plain containers are read. Nothing in it was run"
+    assert (named if allowed else "import it once, on purpose") in message
 
 
 def test_a_torch_file_is_opened_only_on_purpose_whatever_its_name(tmp_path) -> None:
@@ -184,7 +188,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path) -> None:
             file.write(bytes(2**20))
     assert path.stat().st_size < 2**20
     tracemalloc.start()
-    assert "would unpack to 536,871,040" in refused(path)
+    assert "would unpack to 512.00 MiB" in refused(path)
     assert tracemalloc.get_traced_memory()[1] < 2**21
     tracemalloc.stop()
 
@@ -312,11 +316,6 @@ def test_a_tensor_that_repeats_its_values_to_look_large_is_refused(tmp_path) -> 
     torch.save(weights | {"head.weight": torch.zeros(1, 24).expand(10**12, 24)}, tmp_path / "x.pth")
     message = refused(tmp_path / "x.pth", pickle=True, num_heads=3, image_size=(16, 24))
     assert "do not have their own numbers: head.weight" in message
-
-
-def test_what_is_neither_file_nor_folder_is_not_opened(tmp_path) -> None:
-    os.mkfifo(tmp_path / "x")
-    assert "there is no file or folder" in refused(tmp_path / "x")
 
 
 @pytest.mark.parametrize("to", ["vitrail", "google", "timm"])

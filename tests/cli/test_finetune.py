@@ -8,7 +8,7 @@ import pytest
 
 import vitrail
 from tests.training.making import CLASSES, made_archive, made_dataset
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.cli.main import main
 from vitrail.model.config import ViTConfig
 
@@ -135,7 +135,7 @@ def test_minutes_are_for_everything_together(data: Path, model: Path, tmp_path: 
         (["--epochs", "2"], "a run has one length"),
         (["--patience", "2"], "evaluates once, at the end"),
         (["--set", "evaluate_every=1"], "evaluates once, at the end"),
-        (["--threads", "0"], "--threads is 0, but must be at least 1"),
+        (["--threads", "0"], "--threads is 0, but must be a whole number of at least 1"),
         (["--set", "schedule.peak=0.5"], "give --rates, or one --learning-rate"),
         (["--freeze", "a*"], "no parameter is called 'a*'"),
         (["--batch", "29"], "a batch of 29 is more than the"),

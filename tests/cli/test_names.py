@@ -3,13 +3,15 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
 import vitrail
+from vitrail.cli.flags import Positional, Switch, flag
 from vitrail.cli.main import VERBS
 from vitrail.cli.names import OTHERWISE, flag_of, in_flags
 
@@ -62,3 +64,55 @@ def test_settings_become_flags(sentence: str, translated: str) -> None:
 
 def test_names_of_their_own_are_few() -> None:
     assert set(OTHERWISE) == {"data", "start", "settings", "compiled", "resamples"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    data: Annotated[str | None, Positional, flag("[DATA]")] = None
+    source: Annotated[str | None, flag("MODEL", name="from")] = None
+    image_size: str = "224"
+    epochs: float = 1.0
+    to: str = "vitrail"
+    lossy: Switch = False
+    skip_broken: str = "0"
+    out: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "flags"),
+    [
+        ("choose its length with `epochs`.", "choose its length with --epochs."),
+        ("`epochs=7` is enough.", "--epochs 7 is enough."),
+        ("epochs is 0, but must be above 0.", "--epochs is 0, but must be above 0."),
+        ("epochs is inf.", "--epochs is inf."),
+        ("image_size is 5x5, but 16 is needed.", "--image-size is 5x5, but 16 is needed."),
+        ("give image_size.", "give --image-size."),
+        ("choose another format (to='vitrail' holds all).", "choose another format (--to vitrail holds all)."),
+        ("allow it with skip_broken='9%'.", "allow it with --skip-broken 9%."),
+        ("allow it with skip_broken=9%.", "allow it with --skip-broken 9%."),
+        ("write it with lossy=True, if you like.", "write it with --lossy, if you like."),
+        ("give `source`, not `data`.", "give --from, not DATA."),
+        ("`to_dict()` lists all.", "--json lists all."),
+    ],
+)
+def test_settings_become_the_flags_of_a_verb(sentence, flags) -> None:
+    assert in_flags(sentence, Arguments) == flags
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "two epochs is a short run, and epochs is 3 words away from to.",
+        "num_heads is missing, and gelu='tanh': it computes with 'erf'.",
+        "there is no file photos/image_size/1.png.",
+        "there is no folder 'image_size'.",
+        "model.image_size is 5.",
+        "image_size.csv is not a list.",
+        "out is not a run that can be resumed.",
+        "data is 5.",
+        "lossy=False writes nothing.",
+        "`vitrail models` lists them.",
+    ],
+)
+def test_everything_else_stays(sentence) -> None:
+    assert in_flags(sentence, Arguments) == sentence

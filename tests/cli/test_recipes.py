@@ -95,7 +95,7 @@ def test_a_small_twin_can_be_asked_for(name: str, command: str, capsys: pytest.C
         ("imagenet1k-B/15", "Did you mean imagenet1k-B/16"),
         ("finetune-pet", "Did you mean finetune-pets"),
         ("small-data-smoke", "there is no recipe 'small-data-smoke'"),
-        ("", "there is no recipe ''"),
+        ("", "NAME is empty"),
     ],
 )
 def test_a_name_that_is_none_is_one_sentence(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from vitrail.base.errors import InputError
-from vitrail.data import labels
 from vitrail.data.labels import read_labels
 
 
@@ -32,7 +31,7 @@ def test_a_json_table_goes_from_numbers_to_names(tmp_path: Path) -> None:
     [
         ("x.txt", b"ant\n\nbee\n", "line 2 of .* is empty"),
         ("x.txt", b"cat\n", "has 1 names, but the model has 2 classes"),
-        ("x.txt", b"\xff\xfe\x00", "is no text in UTF-8"),
+        ("x.txt", b"\xff\xfe\x00", "is not text in UTF-8"),
         ("x.json", b"[1, 2]", "holds no list of class names"),
         ("x", b'["cat", 7]', "holds no list of class names"),
         ("x.json", b'{"0": "ant", "2": "bee"}', "holds no list of class names"),
@@ -52,7 +51,7 @@ def test_what_are_no_names_is_one_sentence(name: str, content: bytes, said: str,
 def test_a_missing_or_huge_file_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_labels(tmp_path / "nowhere.txt", 2)
-    monkeypatch.setattr(labels, "MOST_BYTES", 3)
+    monkeypatch.setenv("VITRAIL_LIMIT_TEXT_BYTES", "3")
     (tmp_path / "x.txt").write_text("ants\n")
-    with pytest.raises(InputError, match="more than 3 bytes"):
+    with pytest.raises(InputError, match="has 5 bytes, more than the 3 "):
         read_labels(tmp_path / "x.txt", 1)

@@ -143,7 +143,7 @@ def test_one_saved_split_is_one_pile() -> None:
     ("file", "text", "message"),
     [
         ("dataset_dict.json", '{"splits": ["../train"]}', "does not list splits"),
-        ("dataset_dict.json", "[", "is damaged"),
+        ("dataset_dict.json", "[", "cannot be read as JSON"),
         ("dataset_dict.json", '{"splits": ["val"]}', "state.json is not there"),
         ("train/state.json", '{"_data_files": [{"filename": "../../x.arrow"}]}', "does not name arrow files"),
         ("train/state.json", '{"_data_files": [{"filename": "gone.arrow"}]}', "is not there"),

@@ -102,7 +102,7 @@ def test_a_file_that_becomes_a_link_outwards_is_not_read(photos: Path) -> None:
     [
         (["photos/c.png"], "there is no such file. Did you mean"),
         (["https://example.com/x.jpg"], "nothing is fetched"),
-        (["@nowhere.txt"], "the list nowhere.txt cannot be read: No such file"),
+        (["@nowhere.txt"], "nowhere.txt cannot be read: No such file"),
         (["-"], "stdin lists no files"),
         (["empty"], "empty holds no images"),
         (["text"], "text holds no images .but 1 other files such as text/x.txt"),
@@ -137,3 +137,15 @@ def test_a_list_is_the_same_after_it_was_saved(photos: Path, tmp_path: Path) -> 
     assert [again.read(row) for row in range(len(again))] == [found.read(row) for row in range(len(found))]
     fewer = list_images([str(photos)], bytes)
     assert fewer.digest != found.digest
+
+
+def test_a_list_is_a_regular_file_of_bounded_size(tmp_path, monkeypatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, words in ((tmp_path / "pipe", "is a pipe"), ("/dev/zero", "is a device"), (tmp_path / "none", "No such")):
+        with pytest.raises(InputError, match=words):
+            list_images([f"@{name}"], bytes)
+    (tmp_path / "list").write_bytes(b"a.png\n" * 3)
+    assert listed(f"@{tmp_path / 'list'}") == ["a.png"]
+    monkeypatch.setenv("VITRAIL_LIMIT_LIST_BYTES", "17")
+    with pytest.raises(InputError, match="VITRAIL_LIMIT_LIST_BYTES"):
+        list_images([f"@{tmp_path / 'list'}"], bytes)

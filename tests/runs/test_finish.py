@@ -22,7 +22,7 @@ def test_the_report_of_a_run_with_many_classes_has_its_accuracy(
     result = conduct(replace(run, data=data), _Heard(), StopSignal())
     page = run.folder.report.read_text()
     assert f"test accuracy</dt><dd><b>{result.accuracy:.2%}</b>" in page
-    assert "With 3 classes the matrix is too large to be seen." in page
+    assert "With 3 classes the matrix is too large to show." in page
     assert "All 3 classes, the worst first." in page
     assert "test <b>" in page  # beside the curves
     assert "validation" not in page

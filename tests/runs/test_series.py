@@ -94,6 +94,12 @@ def test_nothing_is_trained_or_written_again(straight: Path) -> None:
     assert [row.cell for row in table.diverged] == ["rate 1e+38"]
 
 
+def test_a_part_that_is_run_again_leaves_the_rows_of_the_others(straight: Path) -> None:
+    before = (straight / "series.json").read_bytes()
+    _series(straight).carry_out(_cells(straight, 0.02))
+    assert (straight / "series.json").read_bytes() == before
+
+
 def test_who_watches_hears_which_cell_it_is_and_what_came_of_it(straight: Path) -> None:
     heard: list[str] = []
     table = _series(straight, heard).carry_out(_cells(straight, 0.01, 1e38))

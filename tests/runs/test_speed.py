@@ -15,17 +15,17 @@ from vitrail.runs.speed import Pace, pace, steps_for
 def test_a_pace_is_measured(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", made_config())
     found = pace(run, for_seconds=0.05)
-    assert 0 < found.look < 60
+    assert 0 < found.evaluation < 60
     assert 0 < found.step < 60
     assert not list((tmp_path / "run").iterdir())
 
 
-def test_steps_fill_the_time_and_leave_room_for_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed, "pace", lambda _: Pace(step=0.1, look=2.0))
+def test_steps_fill_the_time_and_leave_room_for_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "pace", lambda _: Pace(step=0.1, evaluation=2.0))
     run = made_run(tmp_path / "run", made_config())
     seconds = 60.0
     assert steps_for(run, 1.0, lambda steps: -(-steps // 3)) == pytest.approx((seconds - 6.0) / 0.1, abs=1)
-    assert steps_for(run, 1.0, lambda _: 10) == pytest.approx(seconds / 0.3, abs=10)
+    assert steps_for(run, 1.0, lambda _: 10) == pytest.approx(0.5 * seconds / 0.1, abs=1)
     assert steps_for(run, 0.001, lambda _: 1) == 10
 
 

@@ -60,7 +60,7 @@ class Following(Learner):
         self.config, self.task = config, task
         width = model.config.feature_width
         self.projector = nn.Linear(width, width)
-        self.scale = nn.Parameter(torch.ones(()))
+        self.scale = nn.Parameter(torch.ones(1))
         self.teacher = copy.deepcopy(model).requires_grad_(False)
         self.register_buffer("centre", torch.zeros(width))
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from tests.training.following import following_config, following_run
 from tests.training.making import StopAfter, made_config, made_loop, made_run, plain, weights
 from vitrail.base.container import write_container
 from vitrail.base.ranks import Ranks, join
@@ -24,6 +25,11 @@ def config_of(*, shard: bool = False) -> RunConfig:
     """
     execution = Execution(checkpoint_every=100, shard=shard, device="cpu")
     return replace(plain(made_config()), execution=execution, log_every=1)
+
+
+def following_of(*, shard: bool = False) -> RunConfig:
+    """The same for a learner with a parameter, a buffer, a teacher and two views."""
+    return following_config(execution=Execution(checkpoint_every=100, shard=shard, device="cpu"))
 
 
 def keep(loop: Loop, path: Path, ranks: Ranks) -> None:
@@ -48,6 +54,9 @@ def main(folder: Path) -> None:
                 scores = held_out.figures(loop.outcome(held_out))
             if ranks.first:
                 (folder / f"{name}.json").write_text(json.dumps(scores))
+            loop = made_loop(following_run(folder / f"following-{name}", following_of(shard=shard), ranks=ranks))
+            loop.run()
+            keep(loop, folder / f"following-{name}.safetensors", ranks)
         stopped = made_run(folder / "two-then-one", config_of(), ranks=ranks)
         try:
             made_loop(stopped, stop=StopAfter(5, here=ranks.rank == 1)).run()
@@ -58,7 +67,7 @@ def main(folder: Path) -> None:
         for name, shard in (("one-then-two", False), ("one-then-shards", True)):
             loop = made_loop(made_run(folder / name, config_of(shard=shard), ranks=ranks), resume=True)
             if loop.state.progress.step != 5:
-                raise AssertionError(f"going on from step {loop.state.progress.step}")
+                raise AssertionError(f"resumed at step {loop.state.progress.step}")
             loop.run()
             keep(loop, folder / f"{name}.safetensors", ranks)
 

@@ -19,7 +19,7 @@ from tests.runs.test_conduct import _Heard
 from tests.training.following import Distance, Following, following_config, following_run, resumed_loop
 from tests.training.making import StopAfter, assert_same, made_dataset, made_loop, made_run, weights
 from vitrail.base.errors import ConfigError
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.model.build import build
 from vitrail.runs.conduct import conduct
@@ -229,7 +229,7 @@ def test_an_evaluator_that_was_interrupted_is_made_up_for_and_the_others_are_not
     config = following_config(steps=4)
     first, second = Distance(name="often", every=2), _Interrupted(every=2)
     run = replace(following_run(tmp_path, config), further=(first, second))
-    with pytest.raises(StoppedError, match="after step 2"):
+    with pytest.raises(StoppedError, match="step 2"):
         made_loop(run).run()
     assert [row["step"] for row in read_rows(tmp_path / "metrics.jsonl") if "often_mean" in row] == [2]
     made_loop(run, resume=True).run()

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from tests.training.following import following_run
 from tests.training.making import HELD, StopAfter, made_loop, made_run, weights
-from tests.training.ranks_program import config_of
+from tests.training.ranks_program import config_of, following_of
 from vitrail.base.container import open_container
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.training.loop import Loop, StoppedError
 
 pytestmark = pytest.mark.slow
@@ -67,6 +68,30 @@ def test_two_ranks_have_the_loss_curve_of_one(one_rank: tuple[Loop, Path], two_r
         for name in ("loss", "val_loss"):
             if name in one:
                 assert np.isclose(one[name], two[name], rtol=1e-5), (name, one["step"])
+
+
+@pytest.fixture(scope="module")
+def following(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loop, Path]:
+    folder = tmp_path_factory.mktemp("following")
+    loop = made_loop(following_run(folder, following_of()))
+    loop.run()
+    return loop, folder
+
+
+@pytest.mark.parametrize("kind", ["ddp", "fsdp"])
+def test_a_learner_with_a_teacher_is_the_same_on_two_ranks(
+    following: tuple[Loop, Path], two_ranks: Path, kind: str
+) -> None:
+    loop, folder = following
+    alone, shared = (read_rows(path / "metrics.jsonl") for path in (folder, two_ranks / f"following-{kind}"))
+    assert [row.keys() for row in alone] == [row.keys() for row in shared]
+    assert len([row for row in alone if "loss" in row]) == 10
+    for one, two in zip(alone, shared, strict=True):
+        for name in {"loss", "length", "distance_mean", "often_mean"} & one.keys():
+            assert np.isclose(one[name], two[name], rtol=1e-5), (name, one["step"])
+    state = _stored(two_ranks / f"following-{kind}.safetensors")
+    assert {"scale", "centre", "seen"} <= {name.split(".", 1)[1] for name in state if name.count(".") == 1}
+    _assert_close(state, weights(loop))
 
 
 def test_shards_end_where_copies_end(two_ranks: Path) -> None:

@@ -65,13 +65,13 @@ def test_the_table_reads_in_a_terminal_and_in_a_notebook(model: Path, data: Path
     ("settings", "sentence"),
     [
         ({"shots": []}, "shots is empty"),
-        ({"shots": [0]}, "`shots` is given 0"),
+        ({"shots": [0]}, "shots is 0"),
         ({"shots": [21]}, "fewer than 21 images"),
         ({"l2": [0.0]}, "`l2` is given 0.0"),
         ({"probe_c": -1.0}, "`probe_c` is given -1.0"),
-        ({"neighbours": 0}, "`neighbours` is given 0"),
+        ({"neighbours": 0}, "neighbours is 0"),
         ({"methods": []}, "`methods` is given nothing"),
-        ({"plot": "shots.pdf"}, "must end in .svg or .png"),
+        ({"plot": "shots.pdf"}, "ends in .svg or .png"),
         ({"num_heads": 3}, "num_heads is for models that are read from a file"),
     ],
 )

@@ -7,11 +7,10 @@ import pytest
 
 from tests.training.making import made_config
 from vitrail.base.errors import ConfigError
-from vitrail.base.settings import to_dict
+from vitrail.base.settings import flatten, to_dict
 from vitrail.cli import finetune, train, vtab
-from vitrail.runs.config import flatten
 from vitrail.verbs.finetune import FinetuneRequest
-from vitrail.verbs.request import EXECUTION, PATHS, RunRequest
+from vitrail.verbs.request import EXECUTION, LENGTHS, PATHS, RunRequest
 from vitrail.verbs.train import TrainRequest
 from vitrail.verbs.vtab import VtabRequest
 
@@ -74,5 +73,5 @@ def test_data_that_cannot_be_had_are_refused_by_the_name_of_the_setting(request_
 def test_keywords_that_shape_a_run_cannot_change_a_stored_one() -> None:
     request = TrainRequest(resume="run", minutes=3.0, model="B/16", micro_batch="auto", workers=2)
     with pytest.raises(ConfigError, match=r"`minutes`, `model`, `micro_batch` auto cannot change .* without `resume`"):
-        request.refuse(("model",), "resume")
+        request.refuse((*LENGTHS, "model"), "resume")
     replace(request, minutes=None, model=None, micro_batch=None).refuse(("model",), "resume")

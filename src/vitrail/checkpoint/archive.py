@@ -1,12 +1,13 @@
 """NumPy's `.npz`: a zip of arrays, read without trusting it and written as Google's programs read it.
 
 Nothing is unpickled, and nothing is unpacked before its size is known: the zip's directory and the header of each
-array must agree, and a file may not grow beyond eight times its own size.
+array must agree, and a file may not grow beyond a multiple of its own size.
 """
 
 import math
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
@@ -16,14 +17,9 @@ import torch
 from torch import Tensor
 
 from vitrail.base.errors import CheckpointError
+from vitrail.base.limits import ENTRIES, WEIGHTS_GROWTH, check_unpacked
+from vitrail.base.reading import check_regular, fill
 from vitrail.base.tensors import Spec, TensorSource
-
-LARGEST_GROWTH = 8
-"""Weights hardly compress; only a head of zeros does."""
-ALWAYS_ALLOWED = 256 * 2**20
-"""Bytes that any file may unpack to."""
-MOST_ENTRIES = 100_000
-_CHUNK = 2**20
 
 # Whatever zipfile and zlib raise for what is no good archive; NotImplementedError is a compression they do not know.
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, KeyError)
@@ -33,6 +29,7 @@ _DTYPES = {"f8": torch.float64, "f4": torch.float32, "f2": torch.float16, "V2": 
 def open_archive(path: Path) -> TensorSource:
     """Read the directory of an `.npz` and the header of every array in it."""
     try:
+        check_regular(path, CheckpointError)
         archive = zipfile.ZipFile(path)
         entries = _check_directory(path, archive)
         headers = {name: _read_header(path, archive, entry) for name, entry in entries.items()}
@@ -62,25 +59,23 @@ def write_archive(file: BinaryIO, source: TensorSource) -> None:
 
 def _check_directory(path: Path, archive: zipfile.ZipFile) -> Mapping[str, zipfile.ZipInfo]:
     """Refuse what is no plain zip of arrays, or would unpack to far more than it is."""
-    entries = archive.infolist()
-    if len(entries) > MOST_ENTRIES:
-        raise CheckpointError(
-            f"{path} holds {len(entries):,} files, more than the {MOST_ENTRIES:,} allowed in an .npz."
-        )
+    entries = check_packed(path, archive)
     odd = [entry.filename for entry in entries if not entry.filename.endswith(".npy") or entry.flag_bits & 1]
     if odd:
         raise CheckpointError(f"{path} is a zip, but not of NumPy arrays: it holds {', '.join(odd[:5])}.")
-    total, size = sum(entry.file_size for entry in entries), path.stat().st_size
-    if total > max(LARGEST_GROWTH * size, ALWAYS_ALLOWED):
-        raise CheckpointError(
-            f"{path} has {size:,} bytes and would unpack to {total:,}, more than {LARGEST_GROWTH} times as much; "
-            "weights do not compress like that, so it is refused. Write it again without compression if it is yours."
-        )
     names = [entry.filename.removesuffix(".npy") for entry in entries]
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if twice:
-        raise CheckpointError(f"{path} holds some arrays twice: {', '.join(twice)}.")
+    if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+        raise CheckpointError(f"{path} holds some arrays twice: {', '.join(twice[:5])}.")
     return dict(zip(names, entries, strict=True))
+
+
+def check_packed(path: Path, archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return what a zip of weights holds, unless that would unpack to far more than it is."""
+    entries = archive.infolist()
+    ENTRIES.check(len(entries), str(path), CheckpointError)
+    unpacked = sum(entry.file_size for entry in entries)
+    check_unpacked(str(path), path.stat().st_size, unpacked, WEIGHTS_GROWTH, CheckpointError)
+    return entries
 
 
 def _read_header(
@@ -117,10 +112,7 @@ def _read_array(
     with archive.open(entry) as stream:
         stream.read(offset)
         buffer = bytearray(entry.file_size - offset)
-        view, filled = memoryview(buffer), 0
-        while part := stream.read(min(_CHUNK, len(buffer) - filled)):
-            view[filled : filled + len(part)] = part
-            filled += len(part)
+        filled = fill(stream, memoryview(buffer))
         if filled < len(buffer) or stream.read(1):
             raise EOFError(f"{filled:,} of {len(buffer):,} bytes")
     array = np.frombuffer(buffer, dtype=kind).reshape(shape, order="F" if fortran else "C")

@@ -11,12 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vitrail.base.errors import CheckpointError, ConfigError
+from vitrail.base.errors import CheckpointError
+from vitrail.base.files import path_of
+from vitrail.base.memory import check_memory
+from vitrail.base.ranks import as_device
 from vitrail.base.tensors import from_tensors
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats.all import FormatName, write_any
+from vitrail.checkpoint.formats.all import write_any
 from vitrail.checkpoint.formats.detect import read_any
-from vitrail.checkpoint.store import check_labels, versions, write_store
+from vitrail.checkpoint.formats.names import FormatName
+from vitrail.checkpoint.store import check_labels, check_pixels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.model.build import as_size, build
@@ -24,7 +28,6 @@ from vitrail.model.checks import check_size
 from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.info import ModelInfo
 from vitrail.model.init import fill_fixed_tables
-from vitrail.model.patches import size_text
 
 ZERO_HEAD = "the head is all zeros, so every class gets the same score: the model is there to be fine-tuned."
 ANSWERS = ("architecture", "preprocessing")
@@ -50,21 +53,25 @@ def load(
     half precision, and the file's own for others. The model's `info` has labels, preprocessing, provenance, digest and
     notes.
     """
-    contents = read(path, pickle=pickle, **overrides)
+    place = as_device(device)
+    contents = read(path, pickle=pickle, resident=True, **overrides)
     if contents.format != "vitrail" and has_zero_head(contents):
         contents = contents.noting(ZERO_HEAD)
     for note in contents.notes:
         _log.warning("%s: %s", path, note)
-    return assemble(contents, device=device, dtype=dtype)
+    return assemble(contents, device=place, dtype=dtype)
 
 
-def read(path: str | Path, *, pickle: bool = False, **overrides: Any) -> Contents:
-    """Read what a file says, with overrides applied, and no more of its tensors than are asked for later."""
+def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **overrides: Any) -> Contents:
+    """Read what a file says, with overrides applied, and no more of its tensors than are asked for later.
+
+    `resident` reads all of them at once, after which the file may change.
+    """
     hints = dict(overrides)
     for name in hints.keys() & {"image_size", "patch_size"}:
         hints[name] = as_size(hints[name])
         check_size(name, hints[name])
-    contents = read_any(Path(path), hints, pickle=pickle)
+    contents = read_any(path_of(path, "path"), hints, pickle=pickle, resident=resident)
     if hints.get("preprocessing") is not None:
         contents = contents.noting(preprocessing=_given_pixels(hints["preprocessing"], contents.config), doubt=None)
     settings = {name: value for name, value in hints.items() if name not in ANSWERS}
@@ -113,6 +120,7 @@ def assemble(contents: Contents, *, device: str | torch.device = "cpu", dtype: t
     Without a `dtype`, weights of another library's half precision become float32, in which they lose nothing.
     """
     model = build(contents.config, device="meta")
+    check_memory(_bytes_of(model, contents), f"the model of {contents.tensors.origin}")
     state = {name: contents.tensors[name] for name in contents.tensors}
     state = _same_dtype(state, dtype, ours=contents.format == "vitrail")
     _warn_of_bad_numbers(state, contents.tensors.origin)
@@ -131,6 +139,13 @@ def assemble(contents: Contents, *, device: str | torch.device = "cpu", dtype: t
         doubt=contents.doubt,
     )
     return model.to(device).eval()
+
+
+def _bytes_of(model: Model, contents: Contents) -> int:
+    """Count the bytes of a model's weights and fixed tables, in the type that they are stored in."""
+    sizes = [dtype.itemsize for _, dtype in contents.tensors.specs.values() if dtype is not None]
+    values = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
+    return values * max(sizes, default=1)
 
 
 def has_zero_head(contents: Contents) -> bool:
@@ -164,7 +179,7 @@ def describe_model(
     pixels = preprocessing or info.preprocessing
     if pixels is None and info.doubt is not None:
         raise CheckpointError(info.doubt)
-    _check_pixels(pixels, model.config)
+    check_pixels(pixels, model.config)
     history = dict(info.provenance if provenance is None else provenance)
     if info.digest is not None and "parent" not in (provenance or {}):
         history["parent"] = info.digest
@@ -194,20 +209,9 @@ def with_versions(contents: Contents) -> Contents:
 def _given_pixels(given: Any, config: ModelConfig) -> Preprocessing:
     """Return the preprocessing that the user names or gives."""
     if isinstance(given, Preprocessing):
-        _check_pixels(given, config)
+        check_pixels(given, config)
         return given
     return preset(given, image_size=config.image_size, channels=config.channels)
-
-
-def _check_pixels(pixels: Preprocessing | None, config: ModelConfig) -> None:
-    """Refuse preprocessing that makes images which the model does not take; a ResNet takes any size."""
-    if pixels is None:
-        return
-    if len(pixels.mean) != config.channels or (not config.any_size and pixels.image_size != config.image_size):
-        raise ConfigError(
-            f"preprocessing makes images of {size_text(pixels.image_size)} with {len(pixels.mean)} channels, but the "
-            f"model takes {size_text(config.image_size)} with {config.channels}; give the model's own."
-        )
 
 
 def _same_dtype(state: dict[str, Tensor], dtype: torch.dtype | None, *, ours: bool) -> dict[str, Tensor]:

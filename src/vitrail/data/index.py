@@ -20,6 +20,7 @@ from torch import Tensor
 from vitrail.base.container import open_container, write_container
 from vitrail.base.errors import CheckpointError, InputError
 from vitrail.base.files import atomic_write
+from vitrail.base.reading import open_regular
 from vitrail.base.tensors import from_tensors
 
 _MARK, _VERSION = "vitrail.index", "2"
@@ -110,7 +111,7 @@ def _tensor(values: np.ndarray) -> Tensor:
 
 def is_index(path: Path) -> bool:
     """Report whether a file is an index, by its first bytes."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return file.read(8 + len(_FIRST))[8:] == _FIRST
 
 

@@ -1,12 +1,9 @@
 """Class names in a file of their own, for a model that carries none, or others."""
 
-import json
 from pathlib import Path
 
 from vitrail.base.errors import InputError
-
-MOST_BYTES = 64 << 20
-"""No list of names is larger."""
+from vitrail.base.reading import parse_json, read_text
 
 
 def read_labels(path: Path, num_classes: int) -> tuple[str, ...]:
@@ -32,30 +29,15 @@ def read_labels(path: Path, num_classes: int) -> tuple[str, ...]:
     return labels
 
 
-def read_text(path: Path) -> str:
-    """Read a small file of names."""
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path} has more than {MOST_BYTES:,} bytes, too many for a list of names.")
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is no text in UTF-8.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
 def _from_json(text: str, path: Path) -> tuple[str, ...]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} cannot be read as JSON ({error}).") from None
-    if isinstance(found, dict):
-        numbers = [str(number) for number in range(len(found))]
-        if set(found) == set(numbers):
-            found = [found[number] for number in numbers]
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+    names = parse_json(text, str(path))
+    if isinstance(names, dict):
+        numbers = [str(number) for number in range(len(names))]
+        if set(names) == set(numbers):
+            names = [names[number] for number in numbers]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(
             f"{path} holds no list of class names, nor a table from 0, 1, 2, ... to names; give one of these, or a "
             "text with a name on each line."
         )
-    return tuple(found)
+    return tuple(names)

@@ -19,7 +19,7 @@ def attention_map(queries: Queries, keys: Keys, bias: AttentionMap | None = None
     return (scores if bias is None else scores + bias).softmax(dim=-1)
 
 
-def attend_in_sight(
+def attend_with_maps(
     queries: Queries,
     keys: Keys,
     values: Keys,
@@ -28,17 +28,17 @@ def attend_in_sight(
     heads: list[int],
     dropout: float = 0.0,
     first_only: bool = False,
-) -> tuple[Float[Tensor, "batch head kept head_dim"], Float[Tensor, "batch seen query key"]]:
+) -> tuple[Float[Tensor, "batch head kept head_dim"], Float[Tensor, "batch chosen query key"]]:
     """Compute A v with A of `heads` in memory, and return both; the other heads go through the fused kernel.
 
-    A is what the product reads, so that gradients reach it. With `first_only` it is still whole, and only its first
-    row is used.
+    The product reads this A, so gradients reach it. With `first_only` A is still complete, and only its first row is
+    used.
     """
     others = [head for head in range(queries.shape[1]) if head not in heads]
     weights = attention_map(queries[:, heads], keys[:, heads], None if bias is None else bias[:, heads])
     rows = 1 if first_only else queries.shape[2]
-    used = weights[:, :, :rows]
-    mixed = (F.dropout(used, dropout) if dropout else used) @ values[:, heads]
+    first_rows = weights[:, :, :rows]
+    mixed = (F.dropout(first_rows, dropout) if dropout else first_rows) @ values[:, heads]
     if others:
         rest = None if bias is None else bias[:, others, :rows]
         mixed_others = kernels.attend(
@@ -103,7 +103,7 @@ class SelfAttention(nn.Module):
         if maps is None:
             mixed = kernels.attend(queries, keys, values, bias, dropout=self.map_dropout)  # Eq. 6 and 7
         else:
-            mixed, maps.weights = attend_in_sight(
+            mixed, maps.weights = attend_with_maps(
                 queries, keys, values, bias, heads=maps.heads, dropout=self.map_dropout, first_only=first_only
             )
         return self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))  # Eq. 8
@@ -114,7 +114,7 @@ class SelfAttention(nn.Module):
         return queries, keys, values
 
     def bias(self, queries: Queries, keys: int) -> AttentionMap | None:
-        """Compute what relative positions add to the scores."""
+        """Compute the scores that relative positions add."""
         return None if self.offsets is None else relative_bias(queries, self.offsets, keys)
 
     @property
@@ -124,22 +124,22 @@ class SelfAttention(nn.Module):
 
 
 def attention_cost(config: ViTConfig, *, first_only: bool = False) -> Unit:
-    """Count one attention layer; with `first_only`, only the class token asks, but all products are counted."""
+    """Count one attention layer; with `first_only`, only the class token is a query, but all products are counted."""
     tokens, dim, heads = config.num_tokens, config.dim, config.num_heads
     wide, offsets = tokens * dim, 2 * tokens - 1
     relative, dropped = config.positions == "relative", config.attention_dropout > 0
     macs = 4 * wide * dim + 2 * wide * tokens + (wide * offsets if relative else 0)
     if first_only and config.rotary is not None:  # the input, q, k and v, and q and k turned
-        return Unit(macs=macs, kept=6 * wide)
+        return Unit(macs=macs, activations=6 * wide)
     if first_only:  # the input, the lifted query and what it mixed, and the weights before and after softmax
-        kept = wide + 2 * heads * tokens + 2 * heads * dim
-        kept += 2 * heads * tokens if dropped else 0
-        kept += heads * offsets + dim if relative else 0
-        return Unit(macs=macs, kept=kept)
-    kept = 5 * wide + tokens * heads  # the input, q, k, v, the output's input, one sum for each query
-    kept += 3 * wide if config.rotary is not None else 0  # q and k turned, and the output in their order
-    if relative or dropped:  # torch's fused kernel takes neither: A is kept
-        kept += heads * tokens * tokens - heads * tokens
-    kept += 2 * heads * tokens * tokens if dropped else 0
-    kept += heads * tokens * offsets + wide if relative else 0
-    return Unit(macs=macs, kept=kept + (wide if config.dropout else 0))
+        activations = wide + 2 * heads * tokens + 2 * heads * dim
+        activations += 2 * heads * tokens if dropped else 0
+        activations += heads * offsets + dim if relative else 0
+        return Unit(macs=macs, activations=activations)
+    activations = 5 * wide + tokens * heads  # the input, q, k, v, the output's input, one sum for each query
+    activations += 3 * wide if config.rotary is not None else 0  # q and k turned, and the output in their order
+    if relative or dropped:  # torch's fused kernel supports neither: A is kept
+        activations += heads * tokens * tokens - heads * tokens
+    activations += 2 * heads * tokens * tokens if dropped else 0
+    activations += heads * tokens * offsets + wide if relative else 0
+    return Unit(macs=macs, activations=activations + (wide if config.dropout else 0))

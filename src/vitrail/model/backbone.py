@@ -16,7 +16,7 @@ class BackboneConfig:
     blocks: tuple[int, ...]
     """Units in each stage; (3, 4, 9) is the R50 whose stage 4 moved into stage 3, () the root alone."""
     width: int = 64
-    """Channels of the root; stage s puts out 4 * width * 2^(s-1)."""
+    """Channels of the root; stage s has 4 * width * 2^(s-1)."""
     norm_groups: int = 32
     """Groups of every group norm."""
     norm_eps: float = 1e-6

@@ -1,4 +1,4 @@
-"""What a Vision Transformer is made of: one frozen dataclass, checked when it is made."""
+"""The settings of a Vision Transformer: one frozen dataclass, checked when it is made."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -140,7 +140,7 @@ class ViTConfig(ModelConfig, kind="vit"):
             raise ConfigError("norm_pooled moves the last LayerNorm, but norm_encoded is False; set it to True.")
         if self.norm_pooled and self.pool != "mean":
             raise ConfigError(
-                f"norm_pooled moves the last LayerNorm behind the mean over tokens, but pool is {self.pool!r}; "
+                f"norm_pooled moves the last LayerNorm after the mean over tokens, but pool is {self.pool!r}; "
                 "set pool='mean' or norm_pooled=False."
             )
         if self.representation_size and self.projection_size:
@@ -291,7 +291,7 @@ class ViTConfig(ModelConfig, kind="vit"):
         )
 
     def check_patches(self, *, drop: float, sizes: Sequence[Size]) -> None:
-        """Refuse to drop patches or change the grid where positions live inside the encoder, which knows one grid."""
+        """Refuse to drop patches or change the grid where positions are inside the encoder, which has one grid."""
         if (drop or sizes) and (self.positions == "relative" or self.position_placement != "input"):
             raise ConfigError(
                 f"positions {self.positions!r} placed at {self.position_placement!r} belong to one full grid; to drop "

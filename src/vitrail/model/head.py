@@ -1,4 +1,4 @@
-"""Tokens become an answer: pooling, the representation layer, the last linear layer (Eq. 4, App. D.3)."""
+"""From tokens to logits: pooling, the representation layer, the last linear layer (Eq. 4, App. D.3)."""
 
 import torch
 from torch import nn
@@ -81,8 +81,8 @@ def head_cost(config: ViTConfig) -> Unit:
     tokens, dim, width = config.num_tokens - config.first_pooled, config.dim, config.feature_width
     inner = bool(config.representation_size or config.projection_size)
     macs = config.pooled_width * width * inner + width * config.num_classes
-    kept = dim + width if config.pool == "class-token" else config.num_tokens * dim
+    activations = dim + width if config.pool == "class-token" else config.num_tokens * dim
     if config.pool == "attention":
         macs += 2 * tokens * dim * dim + 2 * tokens * dim + 2 * dim * dim + 2 * dim * config.mlp_dim
-        kept += 3 * tokens * dim
-    return Unit(macs=macs, kept=kept)
+        activations += 3 * tokens * dim
+    return Unit(macs=macs, activations=activations)

@@ -1,4 +1,4 @@
-"""What goes with the weights of a model, in its file and in memory."""
+"""What accompanies the weights of a model, in its file and in memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class ModelInfo:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Where the weights come from: data, settings, figures, versions."""
     digest: str | None = None
-    """SHA-256 of the file that the weights come from; it was checked."""
+    """SHA-256 of the file that the weights come from, already verified."""
     doubt: str | None = None
     """What must be known before images go in and nobody has said: a sentence that names the setting that answers it."""
     notes: tuple[str, ...] = ()

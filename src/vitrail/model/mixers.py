@@ -1,4 +1,4 @@
-"""What lets the tokens of a block see each other: the seam where another mixer than self-attention goes in."""
+"""The token mixer of a block: the place for mixers other than self-attention."""
 
 from vitrail.model.attention import SelfAttention
 from vitrail.model.config import ViTConfig

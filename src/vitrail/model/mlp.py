@@ -57,4 +57,4 @@ def mlp_cost(config: ViTConfig) -> Unit:
     wide, hidden = config.num_tokens * config.dim, config.num_tokens * config.mlp_dim
     masks = wide + hidden if config.dropout else 0
     layers, buffers = (3, 4) if config.mlp == "swiglu" else (2, 2)
-    return Unit(macs=layers * wide * config.mlp_dim, kept=wide + buffers * hidden + masks)
+    return Unit(macs=layers * wide * config.mlp_dim, activations=wide + buffers * hidden + masks)

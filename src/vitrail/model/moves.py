@@ -29,7 +29,7 @@ def move_vit(new: ViTConfig, old: ViTConfig, names: Iterable[str]) -> Move:
         width = getattr(old, name)
         if width is not None and getattr(new, name) is None:
             dropped.append(f"head.{layer}.")
-            notes.append(f"the {layer} layer of {width} units was taken away.")
+            notes.append(f"the {layer} layer of {width} units was removed.")
     if new.pooled_width != old.pooled_width and new.num_classes == old.num_classes > 0:
         raise ConfigError(
             f"pool={new.pool!r} gives the head {new.pooled_width} numbers, but the head of the file sees "

@@ -14,6 +14,7 @@ Links are followed as long as they stay inside the folder that was given; a file
 import glob
 import hashlib
 import os
+import re
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,11 +24,15 @@ import numpy as np
 from jaxtyping import Int
 
 from vitrail.base.errors import ImageError, InputError
+from vitrail.base.files import path_of
+from vitrail.base.limits import LIST_BYTES
+from vitrail.base.reading import read_bytes
 from vitrail.data.budget import Skipped, named
 from vitrail.data.index import Names, NamesBuilder, map_arrays, write_arrays
 from vitrail.data.pictures import missing
 from vitrail.data.sources.files import is_inside, read_inside, real_folder, real_folders
 from vitrail.data.sources.folder import find_images
+from vitrail.data.sources.patterns import matching
 from vitrail.data.sources.pile import is_image
 
 _ANYWHERE = b"/"
@@ -98,7 +103,7 @@ def list_images(words: Sequence[str], stdin: Callable[[], bytes]) -> Listing:
         if word == "-":
             found.add_lines(stdin(), "stdin")
         elif word.startswith("@"):
-            found.add_lines(_read_list(word[1:]), word[1:])
+            found.add_lines(read_bytes(path_of(word[1:], "images"), LIST_BYTES), word[1:])
         elif os.path.isdir(word):  # noqa: PTH112
             found.add_folder(Path(word))
         elif os.path.isfile(word):  # noqa: PTH113
@@ -149,7 +154,7 @@ class _Found:
     def add_pattern(self, pattern: str) -> None:
         """Note the images that a pattern finds below its fixed part."""
         (root,) = real_folders(_fixed(pattern))
-        matches = sorted(map(os.fsencode, glob.iglob(pattern, recursive=True)))  # noqa: PTH207
+        matches = sorted(map(os.fsencode, matching(pattern)))
         before = len(self.names) + self.twice
         for path in matches:
             if not is_inside(os.path.realpath(path), (root,)):
@@ -164,21 +169,18 @@ class _Found:
     def _add_inner(self, folder: bytes, root: bytes, *, deep: bool) -> None:
         if deep:  # the pattern itself goes through folders
             return
-        try:
-            paths, ignored = find_images(Path(os.fsdecode(folder)))
-        except InputError:
-            return  # a folder among others may hold no images
+        paths, ignored = find_images(Path(os.fsdecode(folder)), needed=False)
         self.ignored += ignored
         for path in paths:
             self.add(path, root)
 
     def add_lines(self, text: bytes, where: str) -> None:
         """Note the files that a text lists; whether they are there shows when they are read."""
-        lines = text.split(b"\0") if b"\0" in text else [line.removesuffix(b"\r") for line in text.split(b"\n")]
         before = len(self.names) + self.twice
-        for line in lines:
-            if line:
-                self.add(line, _ANYWHERE)
+        zeros = b"\0" in text
+        for line in re.finditer(rb"[^\0]+" if zeros else rb"[^\n]+", text):  # never all at once: there may be millions
+            if path := line[0] if zeros else line[0].removesuffix(b"\r"):
+                self.add(path, _ANYWHERE)
         if len(self.names) + self.twice == before:
             raise InputError(f"{where} lists no files; write the path of an image on each line.")
 
@@ -196,13 +198,6 @@ class _Found:
             start=self.start,
             notes=tuple(notes),
         )
-
-
-def _read_list(name: str) -> bytes:
-    try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        raise InputError(f"the list {name} cannot be read: {error.strerror or error}.") from None
 
 
 def _fixed(pattern: str) -> Path:

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from vitrail.base.errors import ConfigError
-from vitrail.model.cost import cost
+from vitrail.base.ranks import ranks_here
 from vitrail.runs.folder import RunFolder
+from vitrail.runs.plan import training_bytes
 from vitrail.runs.train import Run
 from vitrail.training.loop import Loop
 from vitrail.training.signals import StopSignal
@@ -22,6 +23,10 @@ from vitrail.training.signals import StopSignal
 WARM_STEPS = 3
 FEWEST_STEPS = 10
 """What is planned at the least; a run whose time is over before that ends earlier."""
+LEAST_SHARE = 0.5
+"""Part of the time that a first plan gives to steps, however long evaluations took while it was measured: other
+programs slow them down most, and the run itself corrects the plan."""
+EVALUATIONS_TIMED = 3
 MEASURED_SECONDS = 3.0
 """How long steps are timed for a first plan, which the run itself corrects (`training/pacing.py`)."""
 KEPT_FREE = 0.2
@@ -34,25 +39,25 @@ class Pace:
 
     step: float
     """An update, with the making of its batch."""
-    look: float
-    """An answer for every held-out image."""
+    evaluation: float
+    """A pass over the held-out images."""
 
     def total(self, steps: int, evaluate_every: int) -> float:
-        """Return how long so many steps take, with their looks at the held-out images."""
-        return steps * self.step + -(-steps // evaluate_every) * self.look
+        """Return how long so many steps take, evaluations included."""
+        return steps * self.step + -(-steps // evaluate_every) * self.evaluation
 
 
 def steps_for(run: Run, minutes: float, evaluate_every: Callable[[int], int]) -> int:
     """Time some steps that are thrown away, and return how many fit into a time, this measurement included.
 
-    `evaluate_every` tells how often a run of so many steps looks at its held-out images.
+    `evaluate_every` returns after how many steps a run of N steps is evaluated.
     """
     began = time.perf_counter()
-    found = pace(run)
+    parts = pace(run)
     budget = minutes * 60 - (time.perf_counter() - began)
-    candidates = range(1, max(int(budget / found.step), 1) + 1)
-    fitting = bisect(candidates, budget, key=lambda steps: found.total(steps, evaluate_every(steps)))
-    return run.ranks.agree(max(fitting, FEWEST_STEPS))
+    candidates = range(1, max(int(budget / parts.step), 1) + 1)
+    fitting = bisect(candidates, budget, key=lambda steps: parts.total(steps, evaluate_every(steps)))
+    return run.ranks.agree(max(fitting, int(LEAST_SHARE * budget / parts.step), FEWEST_STEPS))
 
 
 def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:
@@ -64,29 +69,39 @@ def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:
         loop = trial.loop(watch=_unseen, stop=StopSignal())
         for begin, end, _ in run.config.phases:
             step += (end - begin) / run.config.steps * _time_from(trial, loop, begin, for_seconds)
-        look = _time_look(trial, loop, images=run.ranks.agree(int(run.config.batch / step) + 1))
-    return Pace(step=step, look=look)
+        images = run.ranks.agree(int(run.config.batch / step / EVALUATIONS_TIMED) + 1)
+        evaluation = _time_evaluation(trial, loop, images)
+    return Pace(step=step, evaluation=evaluation)
 
 
-def _time_look(run: Run, loop: Loop, images: int) -> float:
-    """Return the time for all held-out images, from that for some; starting workers does not grow with the images."""
+def _time_evaluation(run: Run, loop: Loop, images: int) -> float:
+    """Return the time for all held-out images, from the fastest of some passes over a part of them.
+
+    Without workers: starting them does not grow with the images.
+    """
     held_out = run.held_out()
     if held_out is None:
         return 0.0
     count = len(held_out.dataset)
     some = held_out.dataset.take(np.arange(min(images, count)))
-    before = time.perf_counter()
+    times = []
     with loop.saved_weights():
-        loop.outcome(replace(held_out, dataset=some, workers=0))
-    return (time.perf_counter() - before) / len(some) * count
+        for _ in range(EVALUATIONS_TIMED):
+            before = time.perf_counter()
+            loop.outcome(replace(held_out, dataset=some, workers=0))
+            times.append(time.perf_counter() - before)
+    return min(times) / len(some) * count
 
 
 def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:
-    """Return the mean time of some steps from one on; ranks agree on how many."""
+    """Return the time of a step, from one on: the quarter that is faster takes less; ranks agree on how many there are.
+
+    The mean would follow the moments in which another program has the cores.
+    """
     batches = run.batches(start)
     times: list[float] = []
-    wanted = WARM_STEPS
-    while len(times) < wanted:
+    count = WARM_STEPS
+    while len(times) < count:
         before = time.perf_counter()
         batch = next(batches, None)
         if batch is None:
@@ -94,9 +109,9 @@ def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:
         loop.take(batch.to(run.ranks.device), 0.0)
         times.append(time.perf_counter() - before)
         if len(times) == WARM_STEPS:
-            wanted += run.ranks.agree(min(int(for_seconds / times[-1]), 200) + 1)
-    late = times[WARM_STEPS:] or times
-    return sum(late) / len(late)
+            count += run.ranks.agree(min(int(for_seconds / times[-1]), 200) + 1)
+    late = sorted(times[WARM_STEPS:] or times)
+    return late[len(late) // 4]
 
 
 def matmul_peak(device: torch.device, side: int = 1024, rounds: int = 5) -> float:
@@ -115,7 +130,8 @@ def largest_micro_batch(run: Run) -> int:
     share = run.ranks.share(run.config.batch)
     parts = [part for part in range(share, 0, -1) if share % part == 0]
     if run.ranks.device.type == "cpu":
-        fits = next((part for part in parts if _bytes_needed(run, part) < _free_memory() * (1 - KEPT_FREE)), 0)
+        most = _free_memory() * (1 - KEPT_FREE)
+        fits = next((part for part in parts if training_bytes(run.config, part) < most), 0)
     else:
         fits = next((part for part in parts if _runs_with(run, part)), 0)
     if not fits:
@@ -123,15 +139,9 @@ def largest_micro_batch(run: Run) -> int:
     return run.ranks.agree(fits)
 
 
-def _bytes_needed(run: Run, images: int) -> float:
-    need = cost(run.config.model)
-    kept = need.checkpointed_activations if run.config.execution.recompute else need.activations
-    return 16.0 * need.parameters + 4.0 * kept * images
-
-
 def _free_memory() -> float:
     """Return the bytes that new work may take, of this rank's part of the machine."""
-    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    ranks = ranks_here()
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         kib = next(line.split()[1] for line in lines if line.startswith("MemAvailable"))

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.ranks import check_device
 from vitrail.base.settings import to_dict
 from vitrail.base.shapes import Images, Logits, PixelBatch, Representation
 from vitrail.checkpoint.files import weights_digest
@@ -77,7 +78,8 @@ class TorchEngine:
     None does not compile."""
 
     def __post_init__(self) -> None:
-        """Leave training mode."""
+        """Refuse a model on a device that cannot compute, and leave training mode."""
+        check_device(self.device)
         self.model.eval()
 
     @property

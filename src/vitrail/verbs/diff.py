@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from vitrail.base.errors import ConfigError
 from vitrail.base.readable import value_text
 from vitrail.base.table import Table, Tabular
 from vitrail.base.tensors import shape_text
@@ -98,6 +99,8 @@ def diff(
     >>> difference.same, [tensor.name for tensor in difference.tensors]
     (False, ['head.linear.bias'])
     """
+    if not tolerance >= 0:
+        raise ConfigError(f"tolerance is {tolerance}, but must be at least 0.")
 
     def contents(model: str | Path | Model) -> Contents:
         if isinstance(model, str | Path):

@@ -100,7 +100,7 @@ def test_no_bytes_make_it_fail(seed: int, flips: int) -> None:
 
 
 def test_a_header_that_promises_too_many_pixels_is_left_to_the_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upper, "MAX_PIXELS", 1000)
+    monkeypatch.setenv("VITRAIL_LIMIT_IMAGE_PIXELS", "1000")
     assert decode_upper(photo(), lambda _: 30) is None
 
 

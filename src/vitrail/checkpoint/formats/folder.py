@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
+from vitrail.base import reading
 from vitrail.base.container import write_container
 from vitrail.base.errors import CheckpointError
 from vitrail.base.files import atomic_write
@@ -11,7 +12,8 @@ from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.store import describe
 
-LARGEST_JSON = 16 * 2**20
+FOLDER_FILES = frozenset({"config.json", "model.safetensors", "preprocessor_config.json"})
+"""What is written into the folder of a model."""
 
 Setting = TypeVar("Setting")
 
@@ -55,12 +57,7 @@ def numbers(settings: dict[str, Any], name: str, default: tuple[float, ...]) -> 
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a small JSON file that holds a table."""
-    if path.stat().st_size > LARGEST_JSON:
-        raise CheckpointError(f"{path} has {path.stat().st_size:,} bytes, more than the {LARGEST_JSON:,} allowed.")
-    try:
-        value = json.loads(path.read_bytes().decode())
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} cannot be read as JSON ({error}).") from None
+    value = reading.read_json(path, CheckpointError)
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} holds a {type(value).__name__}, but a table of settings is needed.")
     return value

@@ -1,5 +1,7 @@
 """Any way of writing colours to red, green and blue of 8 bits; and arrays, and other numbers of channels."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from PIL import Image
@@ -9,6 +11,8 @@ from vitrail.base.shapes import NewPixels, Pixels
 from vitrail.data.pixels.orientation import PixelArray
 
 _SIXTEEN_BITS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
+_PIECE = 2**21
+"""Pixels that are converted at a time."""
 _LUMA = (19595, 38470, 7471)  # ITU-R 601: 0.299, 0.587, 0.114 as parts of 2^16, which Pillow's "L" has too
 
 
@@ -16,8 +20,26 @@ def rgb(image: Image.Image) -> PixelArray:
     """Turn a loaded Pillow image of any mode into red, green and blue.
 
     Transparent parts lie on white. Grey of 16 bits is divided by 257, so that black stays black and white white. Colour
-    profiles are not applied.
+    profiles are not applied. A large image is converted a piece at a time: of the conversion itself nothing else stays.
     """
+    if image.width * image.height <= _PIECE:
+        return _rgb(image)
+    pixels = np.empty((image.height, image.width, 3), np.uint8)
+    for top, left, bottom, right in _pieces(image.height, image.width):
+        pixels[top:bottom, left:right] = _rgb(image.crop((left, top, right, bottom)))
+    return pixels
+
+
+def _pieces(height: int, width: int) -> Iterator[tuple[int, int, int, int]]:
+    """Cut an image into boxes (top, left, bottom, right) of whole rows, or of parts of a row that is very long."""
+    columns = min(width, _PIECE)
+    rows = _PIECE // columns
+    for top in range(0, height, rows):
+        for left in range(0, width, columns):
+            yield top, left, min(top + rows, height), min(left + columns, width)
+
+
+def _rgb(image: Image.Image) -> PixelArray:
     if image.mode in _SIXTEEN_BITS:
         return _sixteen_bits(image)
     if image.mode == "F":
@@ -74,9 +96,12 @@ def to_channels(pixels: Pixels, channels: int) -> NewPixels:
     if given == 1 and channels == 3:
         return pixels.permute(1, 2, 0).repeat(1, 1, 3).permute(2, 0, 1)
     if given == 3 and channels == 1:
-        red, green, blue = pixels.to(torch.int32)
-        luma = (red * _LUMA[0] + green * _LUMA[1] + blue * _LUMA[2] + (1 << 15)) >> 16
-        return luma.to(torch.uint8)[None]
+        grey = pixels.new_empty(1, *pixels.shape[1:])
+        for top, left, bottom, right in _pieces(*pixels.shape[1:]):
+            red, green, blue = pixels[:, top:bottom, left:right].to(torch.int32)
+            luma = (red * _LUMA[0] + green * _LUMA[1] + blue * _LUMA[2] + (1 << 15)) >> 16
+            grey[0, top:bottom, left:right] = luma
+        return grey
     raise ImageError(
         f"an image of {given} channels cannot become one of {channels}; "
         "only grey and colour turn into each other, so give images of the model's channels."

@@ -1,7 +1,8 @@
 """Bytes to pixels: the one decoder of training, evaluation, prediction and serving.
 
 JPEG, PNG, WEBP, BMP, GIF (its first frame) and TIFF, by their first bytes, never by a name. The header is read first:
-an image of more than `max_pixels` is refused before a pixel of it is decoded. With the extra `fast`, JPEG files are
+an image of more than `max_pixels` (if not given, `base/limits.py` has the number) is refused before a pixel of it is
+decoded, and so is a JPEG file that is far more work than its size. With the extra `fast`, JPEG files are
 decoded by simplejpeg, with the same pixels; whatever it refuses, Pillow decides.
 """
 
@@ -21,8 +22,10 @@ from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from vitrail.base.errors import ImageError
+from vitrail.base.limits import IMAGE_PIXELS, JPEG_WORK
 from vitrail.base.shapes import Pixels
 from vitrail.data.pixels.colours import from_array, rgb, to_channels
+from vitrail.data.pixels.jpeg import most_scans
 from vitrail.data.pixels.orientation import PixelArray, orientation_of, turns_aside, upright
 from vitrail.data.pixels.quiet import quiet_pillow
 
@@ -31,10 +34,7 @@ try:
 except ImportError:
     simplejpeg = None
 
-__all__ = ["MAX_PIXELS", "Header", "decode", "from_array", "from_pil", "probe", "to_channels"]
-
-MAX_PIXELS = 89_478_485
-"""Pixels of the largest image that is decoded unless told otherwise: Pillow warns from there on; 256 MiB of colours."""
+__all__ = ["Header", "decode", "from_array", "from_pil", "probe", "to_channels"]
 
 
 class _Jpeg(JpegImageFile):
@@ -65,6 +65,10 @@ _MAGIC = {
 }
 
 
+_MOST_LAYERS = 16
+"""Times that the strips of a TIFF file may cover it: once for each channel that is stored apart."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Header:
     """What the first bytes of an image file say."""
@@ -81,7 +85,7 @@ class Header:
     """EXIF's orientation, 1 to 8; 1 is upright."""
 
 
-def decode(encoded: bytes, *, max_pixels: int = MAX_PIXELS) -> Pixels:
+def decode(encoded: bytes, *, max_pixels: int | None = None) -> Pixels:
     """Turn an image file into upright red, green and blue, in memory row by row and pixel by pixel.
 
     Whatever is wrong with the file, the answer is one `ImageError`.
@@ -89,11 +93,12 @@ def decode(encoded: bytes, *, max_pixels: int = MAX_PIXELS) -> Pixels:
     with _refusing(), quiet_pillow():
         image = _READERS[_format(encoded)](io.BytesIO(encoded))
         _check_size(image, max_pixels)
+        _check_work(encoded, image)
         fast = _fast(encoded, image)
         return from_array(_loaded(image) if fast is None else fast)
 
 
-def from_pil(image: Image.Image, *, max_pixels: int = MAX_PIXELS) -> Pixels:
+def from_pil(image: Image.Image, *, max_pixels: int | None = None) -> Pixels:
     """Turn an image of Pillow into pixels by the same rules as a file."""
     with _refusing(), quiet_pillow():
         _check_size(image, max_pixels)
@@ -124,12 +129,20 @@ def _format(encoded: bytes) -> str:
     raise ImageError(f"it is no JPEG, PNG, WEBP, BMP, GIF or TIFF image, but begins with {encoded[:8]!r}.")
 
 
-def _check_size(image: Image.Image, max_pixels: int) -> None:
+def _check_size(image: Image.Image, max_pixels: int | None) -> None:
     width, height = image.size
-    if width * height > max_pixels:
+    most = IMAGE_PIXELS.value if max_pixels is None else max_pixels
+    if width * height > most:
         raise ImageError(
-            f"it has {width}x{height} pixels, more than the {max_pixels:,} that are decoded; shrink it first."
+            f"it has {width}x{height} pixels, more than the {most:,} that are decoded; shrink it first, or allow more "
+            f"by the environment variable {IMAGE_PIXELS.variable}."
         )
+
+
+def _check_work(encoded: bytes, image: ImageFile) -> None:
+    """Refuse a JPEG file of so many scans that decoding would take minutes: each goes over the whole image."""
+    if isinstance(image, JpegImageFile):
+        JPEG_WORK.check(most_scans(encoded) * image.width * image.height, "it", ImageError)
 
 
 def _loaded(image: Image.Image) -> PixelArray:
@@ -148,6 +161,8 @@ def _check_strips(image: TiffImageFile) -> None:
     covered = sum((right - left) * (bottom - top) for left, top, right, bottom in boxes)
     if boxes and covered < image.width * image.height:  # none are left in an image that has been loaded already
         raise ImageError("it is truncated: strips of the image are missing; make it again, or remove it.")
+    if covered > _MOST_LAYERS * image.width * image.height:
+        raise ImageError("it lists the strips of the image over and over; make it again, or remove it.")
 
 
 def _orientation(image: Image.Image) -> int:

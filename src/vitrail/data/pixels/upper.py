@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from vitrail.base.limits import IMAGE_PIXELS
 from vitrail.base.shapes import Pixels
 from vitrail.data.pixels.colours import from_array
-from vitrail.data.pixels.decode import MAX_PIXELS
+from vitrail.data.pixels.jpeg import EXIF, SCAN, SEQUENTIAL, segments
 from vitrail.data.pixels.orientation import UPRIGHT, orientation_of
 
 try:
@@ -27,9 +28,7 @@ RowsNeeded = Callable[[tuple[int, int]], int]
 CONTEXT = 2  # colours are stored for two rows at a time, and a row is smoothed with the next two
 
 _LEFT_OVER = re.compile(r"Corrupt JPEG data: \d+ extraneous bytes before marker 0xd9")
-_START_OF_FRAME = (0xC0, 0xC1)  # one run of bits from top to bottom; progressive files come in several
 _OF_NO_MATTER = (0xC4, 0xDB, 0xFE, 0xE0, *range(0xE2, 0xF0))  # tables, comments, and what programs put there
-_EXIF, _SCAN = 0xE1, 0xDA
 
 
 def decode_upper(encoded: bytes, needed: RowsNeeded) -> Pixels | None:
@@ -41,7 +40,7 @@ def decode_upper(encoded: bytes, needed: RowsNeeded) -> Pixels | None:
         return None
     height, width = struct.unpack_from(">HH", encoded, field)
     rows = min(needed((height, width)) + CONTEXT, height) if height * width else 0
-    if not 0 < rows < height or height * width > MAX_PIXELS:
+    if not 0 < rows < height or height * width > IMAGE_PIXELS.value:
         return None
     pixels = np.empty((height, width, 3), dtype=np.uint8)
     shortened = b"".join((encoded[:field], rows.to_bytes(2), encoded[field + 2 :]))
@@ -55,22 +54,19 @@ def decode_upper(encoded: bytes, needed: RowsNeeded) -> Pixels | None:
 
 def _height_field(encoded: bytes) -> int | None:
     """Find where a file says how high it is, if it is of the plain kind: upright, sequential, one scan, no restarts."""
-    at, field, components = 2, None, 0
-    while encoded[:2] == b"\xff\xd8" and at + 4 < len(encoded) and encoded[at] == 0xFF:
-        marker, end = encoded[at + 1], at + 2 + int.from_bytes(encoded[at + 2 : at + 4])
-        content = encoded[at + 4 : end]
-        if marker in _START_OF_FRAME and field is None and len(content) > 5:
+    field, components = None, 0
+    for marker, at, content in segments(encoded):
+        if marker in SEQUENTIAL and field is None and len(content) > 5:
             components = content[5]
             heights = [sampling & 15 for sampling in content[7::3]]  # in blocks of 8 rows, for each component
             if content[0] != 8 or components not in (1, 3) or len(heights) != components or max(heights) > CONTEXT:
                 return None
             field = at + 5
-        elif marker == _EXIF:
+        elif marker == EXIF:
             if content.startswith(b"Exif\0\0") and orientation_of({"exif": content}) != UPRIGHT:
                 return None
-        elif marker == _SCAN:
+        elif marker == SCAN:
             return field if content[:1] == bytes([components]) else None
         elif marker not in _OF_NO_MATTER:
             return None
-        at = end
     return None

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import InputError
+from vitrail.base.reading import read_text
 from vitrail.data.sources.arrays import Part, pile_of
 from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.pile import Pile
@@ -54,5 +55,5 @@ def open_cifar(folder: Path) -> Pile:
         parts.append(Part(path.name, split, images, np.array(records[:, labels - 1])))
     parts.sort(key=lambda part: part.split != "train")
     listed = folder / ("batches.meta.txt" if labels == 1 else "fine_label_names.txt")
-    names = listed.read_text(errors="replace").split() if is_file_in(folder, listed) else []
+    names = read_text(listed, errors="replace").split() if is_file_in(folder, listed) else []
     return pile_of(str(folder), parts, names)

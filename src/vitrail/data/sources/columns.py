@@ -13,6 +13,8 @@ import numpy as np
 from jaxtyping import Int, UInt8
 
 from vitrail.base.errors import InputError
+from vitrail.base.memory import check_memory
+from vitrail.base.reading import open_regular
 from vitrail.data.budget import Skipped
 from vitrail.data.index import Names
 from vitrail.data.sources.pile import Codebook
@@ -21,6 +23,8 @@ _CHUNK = 1 << 24
 _MOST_WORD = 128
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 """Keep so many of eight bytes."""
+_GUARDED = re.compile(rb"(?:\A|[\n,;\t])'+[=+\-@\t\r]")
+"""A cell that `base/rows.py` keeps spreadsheets from running."""
 _NEWLINE, _RETURN, _DOT, _SLASH = b"\n\r./"
 
 Bytes = UInt8[np.ndarray, "byte"]
@@ -40,6 +44,7 @@ class Columns:
     splits: Positions
     split_words: tuple[str, ...]
     broken: list[Skipped]
+    notes: list[str]
 
 
 class _NotPlainError(Exception):
@@ -48,7 +53,7 @@ class _NotPlainError(Exception):
 
 def delimiter(path: Path) -> str:
     """Return what stands between columns, by the first line; commas when nothing does."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         line = file.readline(1 << 16)
     found = max("\t,;", key=lambda mark: line.count(mark.encode()))
     return found if found.encode() in line else ","
@@ -73,7 +78,8 @@ def problem_with(name: str) -> str | None:
 def read_plain(path: Path, places: Places, prefixes: tuple[bytes, ...]) -> Columns | None:
     """Read a plain CSV; None when it is not plain. `prefixes` are the beginnings that make an absolute path inner."""
     mark = ord(delimiter(path))
-    with path.open("rb") as file:
+    check_memory(path.stat().st_size, f"the list {path}")
+    with open_regular(path) as file:
         first = file.readline(1 << 20)
     if b'"' in first or not first.endswith(b"\n"):
         return None
@@ -112,6 +118,7 @@ def read_plain(path: Path, places: Places, prefixes: tuple[bytes, ...]) -> Colum
         splits=_joined(codes["split"]),
         split_words=tuple(words["split"].codes),
         broken=broken,
+        notes=words["label"].notes(),
     )
 
 
@@ -131,10 +138,10 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
 def _chunks(path: Path, start: int) -> Iterator[Bytes]:
     """Read a file in pieces of whole lines."""
     rest = b""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(start)
         while block := file.read(_CHUNK):
-            if b'"' in block or b"\0" in block:
+            if b'"' in block or b"\0" in block or (b"'" in block and _GUARDED.search(block)):
                 raise _NotPlainError
             block = rest + block
             whole = block.rfind(b"\n") + 1
@@ -234,5 +241,5 @@ def _words(chunk: Bytes, starts: Positions, ends: Positions, book: Codebook) -> 
         raise _NotPlainError
     table = np.empty(len(first), np.int32)
     for at in np.argsort(first):  # words are numbered in the order in which they come
-        table[at] = book.code(chunk[starts[first[at]] : ends[first[at]]].tobytes().decode().strip())
+        table[at] = book.code(chunk[starts[first[at]] : ends[first[at]]].tobytes().decode())
     return table[inverse]

@@ -10,6 +10,7 @@ Their library is not needed, nothing is fetched, and images are decoded by ours.
 
 import json
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.base.extras import require
-from vitrail.data.sources.files import is_file_in
-from vitrail.data.sources.pile import Pile, split_of
+from vitrail.base.limits import ARRAY_GROWTH, check_unpacked
+from vitrail.base.reading import check_regular, read_json
+from vitrail.data.sources.files import digest_rows, is_file_in
+from vitrail.data.sources.pile import Codes, Pile, split_of
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
 
 _PURPOSE = "reading a saved Hugging Face data set"
-_MOST_BYTES = 16 << 20
 
 
 def is_saved(folder: Path) -> bool:
@@ -50,6 +52,10 @@ class ArrowPictures:
         """Return the file and the row in it."""
         file, at = self._place(row)
         return f"{self.files[file]}[{at}]"
+
+    def digest(self, rows: Codes) -> bytes:
+        """Digest which rows they are, and the sizes and times of the files."""
+        return digest_rows(self.files, rows)
 
     def read(self, row: int) -> bytes:
         """Read one image."""
@@ -120,13 +126,8 @@ def _is_plain(name: Any) -> bool:
 def _json(path: Path, folder: Path) -> dict[str, Any]:
     if not is_file_in(folder, path):
         raise InputError(f"{path} is not there, or leads out of {folder}; save the data set again.")
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise InputError(f"{path} has more than {_MOST_BYTES} bytes; save the data set again.")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise in_file(error, path) from None
-    return found if isinstance(found, dict) else {}
+    table = read_json(path)
+    return table if isinstance(table, dict) else {}
 
 
 def _classes(place: Path, folder: Path, label: str | None) -> tuple[str, ...] | None:
@@ -141,7 +142,51 @@ def _table(path: Path) -> Any:
     """Map the record batches of an arrow file."""
     arrow = require("pyarrow", extra="hf", purpose=_PURPOSE)
     ipc = require("pyarrow.ipc", extra="hf", purpose=_PURPOSE)
+    check_regular(path)
     try:
-        return ipc.open_stream(arrow.memory_map(str(path))).read_all()
-    except (arrow.ArrowException, OSError) as error:
+        batches = []
+        _refuse_compressed(path, arrow, ipc)
+        with ipc.open_stream(arrow.memory_map(str(path))) as stream:
+            schema = stream.schema
+            for batch in stream:
+                batch.validate(full=True)  # offsets that lead out of the file would end the process
+                batches.append(batch)
+        table = arrow.Table.from_batches(batches, schema)
+    except (arrow.ArrowException, OSError, ValueError, struct.error) as error:
         raise in_file(error, path) from None
+    check_unpacked(str(path), path.stat().st_size, table.nbytes, ARRAY_GROWTH, InputError)
+    return table
+
+
+def _refuse_compressed(path: Path, arrow: Any, ipc: Any) -> None:
+    """Refuse record batches that are compressed, which `save_to_disk` never writes and which unpack to any size."""
+    for message in ipc.MessageReader.open_stream(arrow.memory_map(str(path))):
+        batch = _Table(message.metadata.to_pybytes()).inner(_HEADER)
+        batch = batch.inner(_DATA) if message.type == "dictionary" else batch
+        if message.type in ("dictionary", "record batch") and batch.place(_COMPRESSION):
+            raise InputError(f"{path} is compressed, and is not read; save the data set again with save_to_disk.")
+
+
+# Numbers of fields in Arrow's Message.fbs: of a message, of a dictionary batch, of a record batch.
+_HEADER, _DATA, _COMPRESSION = 2, 1, 3
+
+
+class _Table:
+    """A table of a flatbuffer that Arrow has checked already: what its fields are, and where."""
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        """Begin at a place that holds the distance to the table."""
+        self.data = data
+        self.at = at + struct.unpack_from("<I", data, at)[0]
+
+    def place(self, field: int) -> int:
+        """Return where a field is; 0 for one that is absent."""
+        fields = self.at - struct.unpack_from("<i", self.data, self.at)[0]
+        if 4 + 2 * field >= struct.unpack_from("<H", self.data, fields)[0]:
+            return 0
+        offset = struct.unpack_from("<H", self.data, fields + 4 + 2 * field)[0]
+        return self.at + offset if offset else 0
+
+    def inner(self, field: int) -> "_Table":
+        """Return the table that a field refers to."""
+        return _Table(self.data, self.place(field))

@@ -5,6 +5,7 @@ the bytes. Names may have something in front (`emnist-letters-train-...`) and a 
 """
 
 import gzip
+import os
 import re
 import struct
 import zlib
@@ -13,6 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import InputError
+from vitrail.base.limits import ARRAY_GROWTH, check_unpacked
+from vitrail.base.reading import fill, open_regular
 from vitrail.data.sources.arrays import Part, pile_of
 from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.pile import Pile
@@ -23,7 +26,6 @@ DEBIAN = Path("/usr/share/datasets/fashion-mnist")
 FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 
 _FILE = re.compile(r"(.*?)(train|t10k|test)-(images|labels)[-.]idx[13]-ubyte(\.gz)?", re.I)
-_MOST_BYTES = 8 << 30
 
 
 def files_in(folder: Path) -> dict[tuple[str, str, str], Path]:
@@ -69,8 +71,9 @@ def open_idx(where: Path, *, called: str | None = None) -> Pile:
 
 def _read(path: Path, axes: int) -> np.ndarray:
     """Read one file whose size is what its header says."""
+    packed = path.suffix.lower() == ".gz"
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        with open_regular(path) as raw, gzip.open(raw) if packed else raw as file:
             header = file.read(4 + 4 * axes)
             if len(header) < 4 + 4 * axes or header[:4] != bytes([0, 0, 8, axes]):
                 raise InputError(
@@ -78,12 +81,15 @@ def _read(path: Path, axes: int) -> np.ndarray:
                 )
             shape = struct.unpack(f">{axes}I", header[4:])
             size = int(np.prod(shape, dtype=object))
-            if size > min(_MOST_BYTES, 1100 * path.stat().st_size):  # deflate cannot do better
-                raise InputError(f"{path} claims to hold {size} bytes, which cannot be.")
-            content = file.read(size + 1)
+            length = os.fstat(raw.fileno()).st_size
+            if packed:
+                check_unpacked(str(path), length, size, ARRAY_GROWTH, InputError)
+            content = np.empty(size if packed else min(size, length), np.uint8)
+            count = fill(file, content.data)
+            more = bool(file.read(1))
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read ({error}); get the file again.") from None
-    if len(content) != size:
-        more = "more" if len(content) > size else f"only {len(content)}"
-        raise InputError(f"{path} should hold {size} bytes for the shape {shape}, and holds {more}; get it again.")
-    return np.frombuffer(content, np.uint8).reshape(shape)
+    if count < size or more:
+        there = "more" if more else f"only {count}"
+        raise InputError(f"{path} should hold {size} bytes for the shape {shape}, and holds {there}; get it again.")
+    return content.reshape(shape)

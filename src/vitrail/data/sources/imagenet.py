@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import Path
 
 from vitrail.base.errors import InputError
+from vitrail.base.reading import read_text
 from vitrail.data.sources.files import is_file_in
 from vitrail.data.sources.matlab import read_matlab
 
@@ -28,7 +29,6 @@ _ORDERS = ("synsets.txt", "synset_words.txt")
 _IMAGE = re.compile(r"ILSVRC2012_val_(\d{8})\.jpe?g", re.I)
 _MAP_LINE = re.compile(r"\s*(\S+?)(?:\.jpe?g)?[\s,]+(n\d{8})\b", re.I)
 _WORDNET = re.compile(r"n\d{8}\b")
-_MOST_BYTES = 64 << 20
 
 
 def validation_labels(root: Path, folder: Path, names: list[str]) -> list[str] | None:
@@ -52,9 +52,7 @@ def _first(found: dict[str, Path], names: tuple[str, ...]) -> Path | None:
 
 
 def _text(path: Path) -> str:
-    if path.stat().st_size > _MOST_BYTES:
-        raise InputError(f"{path} has more than {_MOST_BYTES} bytes, too many for a list of labels.")
-    return path.read_text(encoding="utf-8", errors="replace")
+    return read_text(path, errors="replace")
 
 
 def _mapped(path: Path, names: list[str]) -> list[str]:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from vitrail.base.errors import InputError
+from vitrail.base.limits import IMAGE_BYTES
 from vitrail.data.index import Names, map_arrays, write_arrays
-from vitrail.data.sources.files import MOST_BYTES, Files, real_folders
+from vitrail.data.sources.files import Files, real_folders
 from vitrail.data.sources.pile import Pile
 from vitrail.data.sources.shards import ShardPictures
 
@@ -66,7 +67,7 @@ def open_index(path: Path, *, root: Path | None = None) -> Pile:
             files = tuple(_allowed(path, shard, root) for shard in described["shards"])
             pictures = ShardPictures(files, names, arrays["shard"], arrays["starts"], arrays["sizes"])
             columns += [pictures.shard, pictures.offsets, pictures.sizes]
-            _check(path, _between(pictures.shard, len(files)) and _between(pictures.sizes, MOST_BYTES + 1))
+            _check(path, _between(pictures.shard, len(files)) and _between(pictures.sizes, IMAGE_BYTES.value + 1))
             _check(path, _between(pictures.offsets, 1 << 62))
         steps_up = bool((names.offsets[1:] >= names.offsets[:-1]).all())
         _check(path, len(names.offsets) > 0 and int(names.offsets[0]) == 0)

@@ -15,9 +15,11 @@ import numpy as np
 
 from vitrail.base.errors import ImageError, InputError
 from vitrail.base.extras import require
-from vitrail.data.sources.files import is_file_in
+from vitrail.base.limits import ARRAY_GROWTH, check_unpacked
+from vitrail.base.reading import check_regular
+from vitrail.data.sources.files import digest_rows, is_file_in
 from vitrail.data.sources.patterns import split_in
-from vitrail.data.sources.pile import Pile
+from vitrail.data.sources.pile import Codes, Pile
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
 
 _GROUPS_KEPT = 4
@@ -67,6 +69,10 @@ class ParquetPictures:
         first = self.groups[self.groups[:, 1] == file, 0].min()
         return f"{self.files[file]}[{row - int(first)}]"
 
+    def digest(self, rows: Codes) -> bytes:
+        """Digest which rows they are, and the sizes and times of the files."""
+        return digest_rows(self.files, rows)
+
     def read(self, row: int) -> bytes:
         """Read one image, from a row group that is at hand or is read now."""
         reading = self._reading
@@ -86,7 +92,7 @@ class ParquetPictures:
         parquet = require("pyarrow.parquet", extra="parquet", purpose=_PURPOSE)
         try:
             if file not in reading.files:
-                reading.files[file] = parquet.ParquetFile(self.files[file])
+                reading.files[file] = _opened(self.files[file], self.columns[file], parquet)
             table = reading.files[file].read_row_group(group, columns=[self.columns[file]], use_threads=False)
         except Exception as error:  # arrow has many kinds, and a damaged file can raise any
             raise ImageError(f"its row group cannot be read ({error}).") from None
@@ -97,6 +103,20 @@ class ParquetPictures:
         return ParquetPictures, (self.files, self.columns, self.groups, self.length)
 
 
+def _opened(path: Path, column: str | None, parquet: Any) -> Any:
+    """Open a file whose repeated values stay in a dictionary: written out they could take any amount of memory."""
+    leaves = [] if column is None else [column, f"{column}.bytes", f"{column}.path"]
+    return parquet.ParquetFile(path, read_dictionary=leaves)
+
+
+def _check_sizes(path: Path, metadata: Any) -> None:
+    """Refuse a file whose labels, or one row group of it, would take far more memory than the file is large."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    largest = max((group.total_byte_size for group in groups), default=0)
+    unpacked = max(8 * metadata.num_rows, largest)
+    check_unpacked(str(path), path.stat().st_size, unpacked, ARRAY_GROWTH, InputError)
+
+
 def open_parquet(files: list[Path], where: str) -> Pile:
     """Index parquet files: their labels are read, their images are not."""
     arrow = require("pyarrow", extra="parquet", purpose=_PURPOSE)
@@ -105,9 +125,11 @@ def open_parquet(files: list[Path], where: str) -> Pile:
     listed, lengths, total = None, [], 0
     for number, path in enumerate(files):
         try:
-            file = parquet.ParquetFile(path)
-            image, label = find_columns(file.schema_arrow, arrow, str(path))
+            check_regular(path)
+            image, label = find_columns(parquet.read_schema(path), arrow, str(path))
+            file = _opened(path, label, parquet)
             rows = file.metadata.num_rows
+            _check_sizes(path, file.metadata)
             labels.add(None if label is None else file.read([label], use_threads=False).column(label), rows, arrow)
             listed = listed or listed_classes(file.schema_arrow.metadata, label)
             at = total

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import InputError
+from vitrail.base.reading import read_text
 from vitrail.data.index import NamesBuilder
 from vitrail.data.sources.files import Files, is_file_in, real_folders
 from vitrail.data.sources.pile import Pile
 from vitrail.data.sources.present import missing_files
 
 _LISTS = {"train": "trainval.txt", "test": "test.txt"}
-_MOST_BYTES = 64 << 20
 
 
 def is_pets(folder: Path) -> bool:
@@ -30,9 +30,7 @@ def open_pets(folder: Path) -> Pile:
     classes: dict[int, str] = {}
     for code, name in enumerate(_LISTS.values()):
         path = folder / "annotations" / name
-        if path.stat().st_size > _MOST_BYTES:
-            raise InputError(f"{path} has more than {_MOST_BYTES} bytes, too many for a list of images.")
-        for at, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        for at, line in enumerate(read_text(path, errors="replace").splitlines(), start=1):
             if not line.strip() or line.startswith("#"):
                 continue
             image, number = [*line.split(), "", ""][:2]

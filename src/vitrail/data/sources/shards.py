@@ -18,9 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import ImageError, InputError
+from vitrail.base.limits import IMAGE_BYTES
+from vitrail.base.reading import read_text
 from vitrail.data.budget import Skipped
 from vitrail.data.index import Names, NamesBuilder
-from vitrail.data.sources.files import MOST_BYTES, is_file_in
+from vitrail.data.sources.files import digest_rows, is_file_in
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Codes, Pile, class_name, is_image, is_number, sort_classes
 from vitrail.data.sources.tar import DamagedError, Member, members
 
@@ -28,7 +30,6 @@ _LABELS = ("cls", "json", "txt")  # the first that a key has is believed
 _MOST_LABEL = {"cls": 64, "txt": 4096, "json": 1 << 20}
 _PICKLES = frozenset({"pkl", "pickle", "pyd", "pth", "pt"})
 _MOST_OPEN = 64
-_MOST_LIST = 64 << 20
 
 
 class _Handle:
@@ -73,6 +74,10 @@ class ShardPictures:
         if len(found) < size:
             raise ImageError(f"the shard has become shorter: {len(found)} of {size} bytes are there.")
         return found
+
+    def digest(self, rows: Codes) -> bytes:
+        """Digest which members of which shards they are, and the sizes and times of the shards."""
+        return digest_rows(self.shards, rows)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Leave the open files behind: another process opens its own."""
@@ -127,8 +132,13 @@ def open_shards(shards: list[tuple[Path, str | None]], where: str, *, beside: Pa
         split_names=split_names,
         broken=tuple(reading.broken),
         ignored=tuple(reading.ignored),
-        notes=(f"{reading.others} members of the shards are neither images nor labels.",) if reading.others else (),
+        notes=(*reading.classes.notes(), *_notes(reading)),
     )
+
+
+def _notes(reading: _Reading) -> list[str]:
+    others = reading.others
+    return [f"{others} members of the shards are neither images nor labels."] if others else []
 
 
 def _read_shard(reading: _Reading, number: int, path: Path, split: int) -> None:
@@ -180,7 +190,7 @@ def _add_image(reading: _Reading, images: dict[str, Member], key: str, member: M
     """Keep the first image of a key."""
     if key in images:
         reading.broken.append((f"{path}:{member.name}", f"the shard already has {images[key].name}"))
-    elif member.size > MOST_BYTES:
+    elif member.size > IMAGE_BYTES.value:
         reading.broken.append((f"{path}:{member.name}", f"{member.size} bytes are too many for an image"))
     else:
         images[key] = member
@@ -215,7 +225,7 @@ def _label(handle: int, member: Member, suffix: str) -> str:
                 raise ValueError(f"{text[:40]!r} is no class number from 0 on")
             return text
         if suffix == "txt":
-            return class_name(text.partition("\n")[0])
+            return text.partition("\n")[0]
         described = json.loads(text)
         label = described.get("label") if isinstance(described, dict) else None
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
@@ -223,15 +233,15 @@ def _label(handle: int, member: Member, suffix: str) -> str:
     if label is None:
         return ""
     if isinstance(label, int | str) and not isinstance(label, bool):
-        return class_name(str(label))
+        return str(label)
     raise ValueError("the label is neither a number nor a name")
 
 
 def _class_list(folder: Path) -> tuple[str, ...] | None:
     """Read the class names that lie beside the shards."""
     for path in (folder / "labels.txt", folder / "classes.txt"):
-        if is_file_in(folder, path) and path.stat().st_size <= _MOST_LIST:
-            lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+        if is_file_in(folder, path):
+            lines = read_text(path, errors="replace").splitlines()
             return tuple(class_name(line) for line in lines if line.strip())
     return None
 

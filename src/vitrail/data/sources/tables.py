@@ -84,16 +84,23 @@ class Labels:
         if column is None:
             self.parts.append(np.full(length, UNLABELLED, np.int64))
             return
-        if arrow.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if arrow.types.is_integer(column.type):
-            self.parts.append(np.asarray(column.cast("int64").fill_null(UNLABELLED).to_numpy(), np.int64))
-        else:
-            self.are_words = True
-            encoded = column.combine_chunks().dictionary_encode()
-            encoded = encoded.chunk(0) if hasattr(encoded, "chunk") else encoded
-            table = np.array([*map(self.book.code, encoded.dictionary.to_pylist()), UNLABELLED], np.int64)
-            self.parts.append(table[np.asarray(encoded.indices.fill_null(len(table) - 1).to_numpy(), np.int64)])
+        kind = column.type.value_type if arrow.types.is_dictionary(column.type) else column.type
+        self.are_words = self.are_words or not arrow.types.is_integer(kind)
+        # A dictionary stays one: written out, a long word that is repeated would take all memory.
+        for chunk in column.chunks:
+            self.parts.append(self._codes(chunk, arrow))
+
+    def _codes(self, chunk: Any, arrow: Any) -> np.ndarray:
+        """Return the number of every label of a chunk: itself, or the number of a word."""
+        if arrow.types.is_integer(chunk.type):
+            return np.asarray(chunk.cast("int64").fill_null(UNLABELLED).to_numpy(zero_copy_only=False), np.int64)
+        encoded = chunk if arrow.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        words = encoded.dictionary.to_pylist()
+        codes = [
+            UNLABELLED if word is None else word if isinstance(word, int) else self.book.code(word) for word in words
+        ]
+        table = np.array([*codes, UNLABELLED], np.int64)
+        return table[np.asarray(encoded.indices.fill_null(len(codes)).to_numpy(zero_copy_only=False), np.int64)]
 
     def pile(
         self,
@@ -124,6 +131,7 @@ class Labels:
             numeric=numeric and listed is None,
             splits=np.repeat(codes, [length for _, length in splits]).astype(np.int8) if split_names else None,
             split_names=split_names,
+            notes=tuple(self.book.notes()),
         )
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import InputError
+from vitrail.base.reading import read_text
 from vitrail.data.budget import Skipped
 from vitrail.data.sources.files import Files, is_file_in, real_folders
 from vitrail.data.sources.folder import Walk
@@ -25,7 +26,6 @@ from vitrail.data.sources.pile import Pile, class_name
 
 _IDS, _WORDS, _ANNOTATIONS = Path("wnids.txt"), Path("words.txt"), Path("val", "val_annotations.txt")
 _ID = re.compile(r"n\d{8}")
-_MOST_BYTES = 64 << 20
 
 
 def is_tiny_imagenet(folder: Path) -> bool:
@@ -92,9 +92,7 @@ def _images(walk: Walk, part: str | None) -> dict[str, str]:
 
 
 def _lines(path: Path) -> list[str]:
-    if path.stat().st_size > _MOST_BYTES:
-        raise InputError(f"{path} has more than {_MOST_BYTES} bytes, too many for a list of Tiny-ImageNet.")
-    return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return read_text(path, errors="replace").splitlines()
 
 
 def _ids(folder: Path) -> list[str]:

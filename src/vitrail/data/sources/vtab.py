@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import InputError
+from vitrail.base.reading import read_bytes
 from vitrail.data.index import NamesBuilder
 from vitrail.data.sources.columns import problem_with
 from vitrail.data.sources.files import Files, is_file_in, real_folders
@@ -22,7 +23,6 @@ from vitrail.data.sources.pile import MOST_CLASSES, Pile
 from vitrail.data.sources.present import missing_files
 
 WHOLE, HALVES, TEST = "train800val200", ("train800", "val200"), "test"
-_MOST_BYTES = 64 << 20
 
 
 def is_vtab(folder: Path) -> bool:
@@ -75,10 +75,8 @@ def _needed(folder: Path, name: str) -> Path:
 
 def _read(path: Path) -> list[tuple[bytes, int]]:
     """Read `PATH LABEL` from every line."""
-    if path.stat().st_size > _MOST_BYTES:
-        raise InputError(f"{path} has more than {_MOST_BYTES} bytes, too many for a list of images.")
     rows = []
-    for at, line in enumerate(path.read_bytes().splitlines(), start=1):
+    for at, line in enumerate(read_bytes(path).splitlines(), start=1):
         if not line.strip():
             continue
         image, label = [b"", *line.rsplit(maxsplit=1)][-2:]

@@ -127,7 +127,8 @@ class Prints:
 
     digests: Hashes
     hashes: Hashes
-    details: Int8[np.ndarray, "image side side"]
+    details: Int8[np.ndarray, "compared side side"]
+    """Of all images, or of none where only exact duplicates are looked for."""
     comparable: Mask
     """Whether an image can be a near duplicate: it was read, and is not flat."""
 
