@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vitrail import BackboneConfig, ResNetConfig, ViTConfig, build
+from vitrail import BackboneConfig, ResNetConfig, RotaryConfig, ViTConfig, build
 
 # Table 8 of the paper and the fixed sine-cosine table: kind and placement.
 POSITIONS = [
@@ -33,6 +33,30 @@ def vit_config(**changes: Any) -> ViTConfig:
         "num_classes": 7,
     }
     return ViTConfig(**fields | changes)
+
+
+# What later models have beside the paper's: one setting each, and together as published.
+LATER: dict[str, dict[str, Any]] = {
+    "LayerScale": {"layer_scale": 0.1},
+    "registers": {"registers": 3},
+    "registers, mean": {"registers": 3, "pool": "mean"},
+    "norm before the encoder": {"norm_embedded": True},
+    "quick GELU": {"gelu": "quick"},
+    "SwiGLU": {"mlp": "swiglu"},
+    "distilled": {"distillation_token": True, "pool": "distilled"},
+    "idle distillation token": {"distillation_token": True},
+    "class token beside the mean": {"pool": "class-and-mean"},
+    "attention over patches": {"pool": "attention", "class_token": True, "pool_prefix": False},
+    "attention pool of other heads": {"pool": "attention", "pool_heads": 2},
+    "no last norm": {"norm_encoded": False, "pool": "mean"},
+    "projection": {"projection_size": 20},
+    "rotary": {"rotary": RotaryConfig()},
+    "rotary cells": {"rotary": RotaryConfig(base=1e4, coordinates="cells", reference=(5, 5), offset=1.0)},
+    "trimmed": {"trim": True, "image_size": (13, 18)},
+    "CLIP": {"norm_embedded": True, "gelu": "quick", "projection_size": 20, "num_classes": 0},
+    "DINOv2 giant": {"registers": 2, "mlp": "swiglu", "layer_scale": 1e-5, "pool": "class-and-mean"},
+    "DINOv3": {"rotary": RotaryConfig(), "positions": "none", "registers": 4, "layer_scale": 1e-5, "pool": "mean"},
+}
 
 
 def hybrid_config(**changes: Any) -> ViTConfig:

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from vitrail.checkpoint.files import load as load
     from vitrail.checkpoint.files import save as save
     from vitrail.data.preprocessing import Preprocessing as Preprocessing
+    from vitrail.model.backbone import BackboneConfig as BackboneConfig
     from vitrail.model.build import build as build
     from vitrail.model.build import configure as configure
     from vitrail.model.build import create as create
-    from vitrail.model.config import BackboneConfig as BackboneConfig
     from vitrail.model.config import ViTConfig as ViTConfig
     from vitrail.model.cost import Cost as Cost
     from vitrail.model.resnet import ResNet as ResNet
     from vitrail.model.resnet import ResNetConfig as ResNetConfig
+    from vitrail.model.rotary import RotaryConfig as RotaryConfig
     from vitrail.model.trace import Trace as Trace
     from vitrail.model.vit import ViT as ViT
     from vitrail.prediction.classifier import Classifier as Classifier
@@ -56,7 +57,7 @@ __version__ = "0.1.0"
 
 # Public name -> the module that has it; imported when first used, so that `vitrail --help` never waits for torch.
 _HOMES = {
-    "BackboneConfig": "vitrail.model.config",
+    "BackboneConfig": "vitrail.model.backbone",
     "CheckpointError": "vitrail.base.errors",
     "Classifier": "vitrail.prediction.classifier",
     "ConfigError": "vitrail.base.errors",
@@ -74,6 +75,7 @@ _HOMES = {
     "RecipeSummary": "vitrail.verbs.recipes",
     "ResNet": "vitrail.model.resnet",
     "ResNetConfig": "vitrail.model.resnet",
+    "RotaryConfig": "vitrail.model.rotary",
     "Survey": "vitrail.verbs.survey",
     "Trace": "vitrail.model.trace",
     "TrainedRun": "vitrail.verbs.trained",

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tests.tiny import perturbed, vit_config
-from vitrail import BackboneConfig, ResNetConfig, ViTConfig
+from vitrail import BackboneConfig, ResNetConfig, RotaryConfig, ViTConfig
 
 RECORDED = Path(__file__).parent.parent / "golden" / "checkpoints"
 JAX = Path(__file__).parent.parent / "golden" / "jax"
@@ -48,6 +48,40 @@ HELD: dict[str, tuple[ViTConfig | ResNetConfig, tuple[str, ...]]] = {
     "no classes": (vit_config(num_classes=0), ("google", "timm", "huggingface")),
     "no positions": (vit_config(positions="none"), ("google", "google-linen", "timm")),
     "one channel, tall patches": (vit_config(channels=1, patch_size=(6, 4)), ("google", "timm", "huggingface")),
+    "LayerScale": (vit_config(layer_scale=1e-5), ("timm",)),
+    "registers": (vit_config(registers=3, num_classes=0), ("timm",)),
+    "registers, mean": (vit_config(registers=3, pool="mean"), ("timm",)),
+    "SwiGLU": (vit_config(mlp="swiglu", layer_scale=1e-5, gelu="erf"), ("timm",)),
+    "no last norm": (vit_config(norm_encoded=False), ("timm",)),
+    "attention over patches": (vit_config(pool="attention", class_token=True, pool_prefix=False), ("timm",)),
+    "distillation token without classes": (
+        vit_config(distillation_token=True, num_classes=0, representation_size=12),
+        ("huggingface",),
+    ),
+    "mean without a class token": (vit_config(pool="mean", gelu="quick"), ("timm", "huggingface")),
+    "attention without classes": (
+        vit_config(pool="attention", num_classes=0, image_size=(16, 16)),
+        ("timm", "huggingface"),
+    ),
+    "DINOv2": (vit_config(layer_scale=1e-5, pool="class-and-mean", image_size=(16, 16)), ("huggingface",)),
+    "DINOv2 giant": (
+        vit_config(
+            layer_scale=1e-5, registers=4, mlp="swiglu", gelu="erf", num_classes=0, image_size=(16, 16), norm_eps=1e-6
+        ),
+        ("timm", "huggingface"),
+    ),
+    "DINOv3": (
+        vit_config(
+            layer_scale=1.0,
+            registers=4,
+            gelu="erf",
+            num_classes=0,
+            rotary=RotaryConfig(),
+            positions="none",
+            norm_eps=1e-5,
+        ),
+        ("huggingface",),
+    ),
     "sine-cosine, mean": (vit_config(positions="sincos-2d", pool="mean"), ("big-vision",)),
     "hybrid": (hybrid(), ("google", "google-linen")),
     "hybrid, timm's numerics": (hybrid(**TIMM_BACKBONE), ("timm",)),

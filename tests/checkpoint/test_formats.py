@@ -15,8 +15,10 @@ from vitrail.checkpoint.formats import all as formats
 from vitrail.checkpoint.formats.all import FORMATS, NAMES, write_any
 
 
-def test_each_kind_of_model_has_one_layout_under_a_name() -> None:
-    pairs = [(form.name, kind) for form in FORMATS for kind in form.abilities.kinds]
+def test_each_layout_is_read_once_and_has_abilities_of_its_own() -> None:
+    readers = [form.read for form in FORMATS if form.read is not None]
+    assert len(set(readers)) == len(readers)
+    pairs = [(form.name, str(form.abilities), str(form.headless)) for form in FORMATS]
     assert len(set(pairs)) == len(pairs)
 
 

@@ -139,9 +139,11 @@ def test_bfloat16_is_read_where_numpy_sees_two_bytes_of_no_type(tmp_path) -> Non
     np.savez(
         tmp_path / "x.npz", **{name: value.view(torch.int16).numpy().view("V2") for name, value in rounded.items()}
     )
-    model = vitrail.load(tmp_path / "x.npz")
-    assert {parameter.dtype for parameter in model.parameters()} == {torch.bfloat16}
+    model = vitrail.load(tmp_path / "x.npz", dtype=torch.bfloat16)
     assert torch.equal(model.head.linear.bias, rounded["head/bias"])
+    model = vitrail.load(tmp_path / "x.npz")
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert torch.equal(model.head.linear.bias, rounded["head/bias"].float())
 
 
 def test_a_file_of_several_types_becomes_the_widest(tmp_path) -> None:

@@ -119,8 +119,10 @@ def test_a_round_trip_through_transformers_keeps_every_bit(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "deit"}, "of the type 'deit'"),
-        ({"qkv_bias": False}, "no bias in q, k and v"),
+        ({"model_type": "beit"}, "of the type 'beit', which has relative positions inside attention; those that are"),
+        ({"model_type": "nobody"}, "of the type 'nobody'; those that are read: vit, deit"),
+        ({"pooler_act": "relu"}, r"activation 'relu' in its pooler \(pooler_act\); only tanh is read"),
+        ({"architectures": ["ViTForMaskedImageModeling"]}, "has a decoder of pixels"),
         ({"hidden_act": "relu"}, "activation 'relu'"),
         ({"num_attention_heads": 5}, "not divisible by num_heads 5"),
     ],

@@ -13,7 +13,7 @@ from tests.checkpoint.making import hybrid, made, resnet, same_weights
 from tests.tiny import close, images_for, vit_config
 from vitrail import CheckpointError, ConfigError, VitrailError
 from vitrail.checkpoint.files import describe_model
-from vitrail.checkpoint.formats.timm import layout
+from vitrail.checkpoint.formats.timm_layout import Dialect, layout
 from vitrail.checkpoint.layout import write_layout
 from vitrail.model.patches import resize_patch_kernel
 from vitrail.model.positions import resize_positions, resize_relative
@@ -196,7 +196,7 @@ def test_settings_that_make_no_sense_are_refused_for_foreign_files_too(settings,
 
 
 def timm_state(model) -> dict[str, torch.Tensor]:
-    source = write_layout(layout(model.config, class_entry=True), describe_model(model).tensors)
+    source = write_layout(layout(model.config, Dialect(entries=1)), describe_model(model).tensors)
     return {name: source[name] for name in source}
 
 

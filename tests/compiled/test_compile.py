@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.tiny import close, hybrid_config, images_for, perturbed, resnet_config, vit_config
+from tests.tiny import LATER, close, hybrid_config, images_for, perturbed, resnet_config, vit_config
 from vitrail import BackboneConfig
 
 pytestmark = [
@@ -18,6 +18,9 @@ CONFIGS = {
     "relative": vit_config(positions="relative"),
     "hybrid": hybrid_config(depth=1, backbone=BackboneConfig(blocks=(1, 1), width=8, norm_groups=4)),
     "resnet": resnet_config(blocks=(1, 1)),
+    "CLIP": vit_config(**LATER["CLIP"]),
+    "DINOv2 giant": vit_config(**LATER["DINOv2 giant"]),
+    "DINOv3": vit_config(**LATER["DINOv3"]),
 }
 
 

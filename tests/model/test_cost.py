@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.tiny import hybrid_config, resnet_config, vit_config
+from tests.tiny import LATER, hybrid_config, resnet_config, vit_config
 from vitrail import BackboneConfig, build
 from vitrail.model.build import configure
 from vitrail.model.contract import Layer, Model, ModelConfig
@@ -27,6 +27,7 @@ CONFIGS = {
     "root alone": hybrid_config(backbone=STEM, patch_size=(5, 4)),
     "resnet": resnet_config(),
     "resnet, odd size": resnet_config(image_size=(37, 45), num_classes=0),
+    **{name: vit_config(**settings) for name, settings in LATER.items()},
     "B/16": configure("B/16", image_size=224),
     "R50+B/16": configure("R50+B/16", image_size=224),
     "R50x1": configure("R50x1", image_size=224),
@@ -51,6 +52,11 @@ KEPT = {
     "relative": vit_config(positions="relative", **LARGER),
     "relative, attention dropout, mean": vit_config(positions="relative", attention_dropout=0.1, pool="mean", **LARGER),
     "at every layer": vit_config(position_placement="every-layer", **LARGER),
+    **{
+        name: vit_config(**LARGER | settings | {"image_size": (32, 48)})
+        for name, settings in LATER.items()
+        if settings.get("num_classes") != 0
+    },
     "hybrid": hybrid_config(image_size=(64, 96)),
     "hybrid, odd size": hybrid_config(image_size=(61, 93)),
     "root alone": hybrid_config(backbone=STEM, patch_size=(4, 4), image_size=(64, 64)),

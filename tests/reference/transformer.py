@@ -43,7 +43,11 @@ def gelu_tanh(x):
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
-GELU = {"erf": gelu_erf, "tanh": gelu_tanh}
+def gelu_quick(x):
+    return x / (1 + np.exp(-1.702 * x))
+
+
+GELU = {"erf": gelu_erf, "tanh": gelu_tanh, "quick": gelu_quick}
 
 
 def softmax(scores):

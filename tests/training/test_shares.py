@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.training.making import assert_same, made_config, made_loop, made_run, plain, weights
-from vitrail.model.config import BackboneConfig
+from vitrail.model.backbone import BackboneConfig
 from vitrail.training.loop import Loop
 from vitrail.training.shares import shares
 

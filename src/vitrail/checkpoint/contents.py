@@ -29,6 +29,9 @@ class Contents:
     """How images become input."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Where the weights come from."""
+    doubt: str | None = None
+    """What must be known before the model is used and that neither the file nor the user says: a sentence that names
+    the setting which answers it."""
     digest: str | None = None
     """SHA-256 that the file carries and that was checked."""
     notes: tuple[str, ...] = ()

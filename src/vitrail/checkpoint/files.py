@@ -22,14 +22,16 @@ from vitrail.checkpoint.formats.detect import read_any
 from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.store import check_labels, check_pixels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
-from vitrail.data.preprocessing import Preprocessing
+from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.model.build import as_size, build
 from vitrail.model.checks import check_size
-from vitrail.model.contract import Model
+from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.info import ModelInfo
 from vitrail.model.init import fill_fixed_tables
 
 ZERO_HEAD = "the head is all zeros, so every class gets the same score: the model is there to be fine-tuned."
+ANSWERS = ("architecture", "preprocessing")
+"""What may be said of a file beside fields of its config."""
 _log = logging.getLogger("vitrail")
 
 
@@ -38,14 +40,18 @@ def load(
     *,
     pickle: bool = False,
     device: str | torch.device = "cpu",
+    dtype: torch.dtype | None = None,
     **overrides: Any,
 ) -> Model:
     """Read a model from a file or folder of any supported format, ready to use.
 
     Overrides are fields of its config: a new `num_classes` starts the head at zero, a new `image_size` or
-    `patch_size` resizes what depends on it; both are said. A foreign file that does not tell its `num_heads`, or
-    whose grid is not square, needs them here. `pickle=True` lets torch's own files (`.pth`, `.bin`) be opened. The
-    model's `info` has labels, preprocessing, provenance, digest and notes.
+    `patch_size` resizes what depends on it; both are said. What a foreign file does not tell is given here too:
+    `num_heads`, `gelu`, the `image_size` of a grid that is not square; `preprocessing`, by the name of a preset or as a
+    `Preprocessing`; or `architecture`, the model's name in its library, which answers all of these. `pickle=True` lets
+    torch's own files (`.pth`, `.bin`) be opened. `dtype` is the type of the weights; None takes float32 for files of
+    half precision, and the file's own for others. The model's `info` has labels, preprocessing, provenance, digest and
+    notes.
     """
     place = as_device(device)
     contents = read(path, pickle=pickle, resident=True, **overrides)
@@ -53,7 +59,7 @@ def load(
         contents = contents.noting(ZERO_HEAD)
     for note in contents.notes:
         _log.warning("%s: %s", path, note)
-    return assemble(contents, device=place)
+    return assemble(contents, device=place, dtype=dtype)
 
 
 def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **overrides: Any) -> Contents:
@@ -65,7 +71,14 @@ def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **ov
     for name in hints.keys() & {"image_size", "patch_size"}:
         hints[name] = as_size(hints[name])
         check_size(name, hints[name])
-    return transfer(read_any(path_of(path, "path"), hints, pickle=pickle, resident=resident), hints)
+    contents = read_any(path_of(path, "path"), hints, pickle=pickle, resident=resident)
+    if hints.get("preprocessing") is not None:
+        contents = contents.noting(preprocessing=_given_pixels(hints["preprocessing"], contents.config), doubt=None)
+    settings = {name: value for name, value in hints.items() if name not in ANSWERS}
+    pixels, own = contents.preprocessing, contents.config
+    if pixels is not None and pixels.image_size != own.image_size and not own.any_size:
+        settings.setdefault("image_size", pixels.image_size)  # images are brought to that size, as DINOv2's are
+    return transfer(contents, settings)
 
 
 def save(
@@ -94,12 +107,22 @@ def save(
     return path
 
 
-def assemble(contents: Contents, *, device: str | torch.device = "cpu") -> Model:
-    """Build the model without memory of its own and give it the tensors as they lie in the file."""
+def settled(contents: Contents) -> Contents:
+    """Refuse a file that leaves open what must be known to use it."""
+    if contents.doubt is not None:
+        raise CheckpointError(contents.doubt)
+    return contents
+
+
+def assemble(contents: Contents, *, device: str | torch.device = "cpu", dtype: torch.dtype | None = None) -> Model:
+    """Build the model without memory of its own and give it the tensors as they lie in the file.
+
+    Without a `dtype`, weights of another library's half precision become float32, in which they lose nothing.
+    """
     model = build(contents.config, device="meta")
     check_memory(_bytes_of(model, contents), f"the model of {contents.tensors.origin}")
     state = {name: contents.tensors[name] for name in contents.tensors}
-    state = _same_dtype(state)
+    state = _same_dtype(state, dtype, ours=contents.format == "vitrail")
     _warn_of_bad_numbers(state, contents.tensors.origin)
     model.load_state_dict(state, assign=True)
     del state
@@ -113,6 +136,7 @@ def assemble(contents: Contents, *, device: str | torch.device = "cpu") -> Model
         provenance=contents.provenance,
         digest=contents.digest,
         notes=contents.notes,
+        doubt=contents.doubt,
     )
     return model.to(device).eval()
 
@@ -153,6 +177,8 @@ def describe_model(
     attached = info.labels if labels is None else tuple(labels)
     check_labels(attached, model.config.num_classes)
     pixels = preprocessing or info.preprocessing
+    if pixels is None and info.doubt is not None:
+        raise CheckpointError(info.doubt)
     check_pixels(pixels, model.config)
     history = dict(info.provenance if provenance is None else provenance)
     if info.digest is not None and "parent" not in (provenance or {}):
@@ -180,13 +206,21 @@ def with_versions(contents: Contents) -> Contents:
     )
 
 
-def _same_dtype(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Give all tensors the widest of their types, which loses nothing; a model computes in one."""
+def _given_pixels(given: Any, config: ModelConfig) -> Preprocessing:
+    """Return the preprocessing that the user names or gives."""
+    if isinstance(given, Preprocessing):
+        check_pixels(given, config)
+        return given
+    return preset(given, image_size=config.image_size, channels=config.channels)
+
+
+def _same_dtype(state: dict[str, Tensor], dtype: torch.dtype | None, *, ours: bool) -> dict[str, Tensor]:
+    """Give all tensors one type, in which a model computes: the one asked for, or one that loses nothing."""
     kinds = {tensor.dtype for tensor in state.values()}
-    if len(kinds) == 1:
-        return state
-    widest = torch.float64 if torch.float64 in kinds else torch.float32
-    return {name: tensor.to(widest) for name, tensor in state.items()}
+    if dtype is None:
+        dtype = next(iter(kinds)) if len(kinds) == 1 and ours else torch.float32
+        dtype = torch.float64 if torch.float64 in kinds else dtype
+    return {name: tensor.to(dtype) for name, tensor in state.items()}
 
 
 def _warn_of_bad_numbers(state: dict[str, Tensor], origin: str) -> None:

@@ -3,9 +3,10 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from vitrail.base.errors import CheckpointError
+from vitrail.data.preprocessing import PRESETS
 from vitrail.model.patches import Size
 from vitrail.model.variants import SIZES
 
@@ -27,43 +28,73 @@ def tell_stages(names: Iterable[str], pattern: str) -> tuple[int, ...]:
     return tuple(sum(stage == one for one, _ in found) for stage in stages)
 
 
+# Width, depth and MLP of models that are published elsewhere than in the paper -> heads.
+_HEADS = {(1152, 27, 4304): 16, (1536, 40, 6144): 16}
+
+
+class Grid(NamedTuple):
+    """What a table of positions is for."""
+
+    image_size: Size
+    extra: int
+    """Its entries before those of the grid."""
+    trim: bool
+    """Whether the images have more pixels than the patches fill."""
+
+
 def tell_heads(dim: int, depth: int, mlp_dim: int, hints: Hints, origin: str) -> tuple[int, tuple[str, ...]]:
     """Return the number of heads where no tensor shows it, and what to say about it.
 
-    What the caller knows comes first, then the table of published sizes (H has 80 dimensions for each head), then
-    the usual 64 dimensions for each.
+    What the caller knows comes first, then the table of published sizes (H has 80 dimensions for each head).
     """
     if "num_heads" in hints:
         return hints["num_heads"], ()
-    for name, size in SIZES.items():
-        if (size.dim, size.depth, size.mlp_dim) == (dim, depth, mlp_dim):
-            return size.num_heads, (f"the file does not say its number of heads; {size.num_heads} as in ViT-{name}.",)
-    if dim % 64 == 0:
-        note = f"the file does not say its number of heads; {dim // 64} of 64 dimensions each were assumed: "
-        return dim // 64, (note + "give num_heads if that is wrong.",)
-    raise CheckpointError(
-        f"{origin} does not say how many attention heads it has, and {dim} is not a multiple of the usual 64; "
-        "give num_heads."
-    )
+    known = {(size.dim, size.depth, size.mlp_dim): size.num_heads for size in SIZES.values()} | _HEADS
+    heads = known.get((dim, depth, mlp_dim))
+    if heads is None:
+        raise CheckpointError(
+            f"{origin} does not say how many attention heads it has, and no published model has its sizes ({dim} wide, "
+            f"{depth} blocks, MLPs of {mlp_dim}); give num_heads."
+        )
+    return heads, (f"the file does not say its number of heads; {heads} as in published models of its size.",)
 
 
-def tell_grid(count: int, cell: Size, *, class_token: bool, hints: Hints, origin: str) -> tuple[Size, bool]:
-    """Return the image size that a table of positions is for, and whether the class token has an entry in it.
+def tell_grid(
+    count: int, cell: Size, *, extras: Iterable[int], hints: Hints, origin: str, sizes: Iterable[Size] = ()
+) -> Grid:
+    """Return what a table of positions is for.
 
-    `cell` is the pixels under one position. Where the caller's image size implies the table's own length, the table
-    is taken as it is; else it must belong to a square.
+    `cell` is the pixels under one position, and `extras` the numbers of entries before the grid that there may be, the
+    likeliest first. Where the caller's image size, or one of `sizes` that settings tell, implies the table's own
+    length, the table is taken as it is; else it must belong to a square.
     """
-    asked = hints.get("image_size")
-    if asked is not None and asked[0] % cell[0] == 0 and asked[1] % cell[1] == 0:
-        extra = count - (asked[0] // cell[0]) * (asked[1] // cell[1])
-        if extra in (0, 1):
-            return asked, bool(extra)
-    for extra in (1, 0) if class_token else (0, 1):
+    extras = list(dict.fromkeys(extras))
+    for height, width in [*([hints["image_size"]] if "image_size" in hints else []), *sizes]:
+        extra = count - (height // cell[0]) * (width // cell[1])
+        if extra in extras and extra < count:
+            return Grid((height, width), extra, bool(height % cell[0] or width % cell[1]))
+    for extra in extras:
         side = math.isqrt(max(count - extra, 0))
         if side > 0 and side * side == count - extra:
-            return (side * cell[0], side * cell[1]), bool(extra)
+            return Grid((side * cell[0], side * cell[1]), extra, False)
     raise CheckpointError(
         f"{origin} has {count} positions, which is no square grid"
-        + (" with or without an entry for the class token" if class_token else "")
+        + (" with or without entries for the tokens before it" if any(extras) else "")
         + f"; give the image_size (height, width) that it was made for, in steps of {cell[0]}x{cell[1]} pixels."
     )
+
+
+def ask_pixels(origin: str, why: str) -> str:
+    """Write the sentence that asks how images become the input of a model."""
+    return (
+        f"{origin} does not say how images become its input, and {why}; give preprocessing, which is one of "
+        f"{', '.join(PRESETS)}, or a Preprocessing."
+    )
+
+
+def state_size(settings: Mapping[str, Any], name: str) -> list[Size]:
+    """Return the image size that a JSON table states, as one number or as two, if it does."""
+    size = settings.get(name)
+    sides = size if isinstance(size, list | tuple) else (size, size)
+    good = len(sides) == 2 and all(type(side) is int and side > 0 for side in sides)
+    return [(sides[0], sides[1])] if good else []

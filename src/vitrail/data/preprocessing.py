@@ -11,11 +11,13 @@ from vitrail.data.pictures import Picture
 
 Geometry = Literal["square", "crop"]
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
-PresetName = Literal["google", "timm", "huggingface", "torchvision"]
+PresetName = Literal["google", "timm", "huggingface", "torchvision", "swag", "imagenet", "clip"]
 
 HALF = (0.5, 0.5, 0.5)
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
+CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +27,9 @@ class Preprocessing:
     image_size: tuple[int, int] = (224, 224)
     """Height and width of the result, in pixels."""
     geometry: Geometry = "square"
-    """`square` resizes both sides to the image size; `crop` resizes the short side and cuts out the centre."""
+    """`square` resizes both sides, whatever the proportions; `crop` resizes the short side and cuts out the centre."""
     crop_fraction: float = 1.0
-    """With `crop`: the share of the resized short side that is kept."""
+    """The share of the resized side, with `crop` of the short one, that is kept; the centre is cut out."""
     interpolation: Interpolation = "bilinear"
     """How pixels between pixels are made."""
     antialias: bool = False
@@ -75,11 +77,14 @@ class Preprocessing:
         return len(self.mean)
 
     def resized(self, height: int, width: int) -> tuple[int, int]:
-        """Return the size of an image before the crop: its proportions kept, and nowhere smaller than the crop.
+        """Return the size of an image before the centre is cut out: with `crop` it keeps its proportions.
 
-        For square sizes the long side is rounded down, as torchvision does; for others both are rounded, as timm does.
+        It is nowhere smaller than what is cut out. For square sizes the long side is rounded down, as torchvision
+        does; for others both are rounded, as timm does.
         """
         high, wide = (math.floor(side / self.crop_fraction + 1e-6) for side in self.image_size)
+        if self.geometry == "square":
+            return high, wide
         if high == wide:
             short = min(height, width)
             return high * height // short, wide * width // short
@@ -87,7 +92,8 @@ class Preprocessing:
         return max(round(height / ratio), high), max(round(width / ratio), wide)
 
 
-# What each library does to an image of 224x224 when nothing else is said.
+# What each library does to an image of 224x224 when nothing else is said; swag are torchvision's weights of that name,
+# imagenet is what DeiT, DINO, DINOv2, MAE and most of Meta's programs do.
 PRESETS: dict[PresetName, Preprocessing] = {
     "google": Preprocessing(),
     "timm": Preprocessing(geometry="crop", crop_fraction=0.9, interpolation="bicubic", antialias=True),
@@ -95,6 +101,18 @@ PRESETS: dict[PresetName, Preprocessing] = {
     "torchvision": Preprocessing(
         geometry="crop", crop_fraction=224 / 256, antialias=True, mean=IMAGENET_MEAN, std=IMAGENET_STD
     ),
+    "swag": Preprocessing(
+        geometry="crop", interpolation="bicubic", antialias=True, mean=IMAGENET_MEAN, std=IMAGENET_STD
+    ),
+    "imagenet": Preprocessing(
+        geometry="crop",
+        crop_fraction=224 / 256,
+        interpolation="bicubic",
+        antialias=True,
+        mean=IMAGENET_MEAN,
+        std=IMAGENET_STD,
+    ),
+    "clip": Preprocessing(geometry="crop", interpolation="bicubic", antialias=True, mean=CLIP_MEAN, std=CLIP_STD),
 }
 
 

@@ -30,9 +30,9 @@ def prepare(images: Sequence[Picture], preprocessing: Preprocessing) -> Images:
 
 
 def preprocess(pixels: Pixels, preprocessing: Preprocessing) -> NewPixels:
-    """Bring an image to the model's size: resized as a whole, or its short side resized and the centre cut out."""
+    """Bring an image to the model's size: resized as a whole, or one or both sides resized and the centre cut out."""
     how = preprocessing
-    if how.geometry == "square":
+    if how.geometry == "square" and how.crop_fraction == 1:
         return resize(pixels, how.image_size, how.interpolation, how.antialias)
     height, width = how.image_size
     resized = how.resized(pixels.shape[1], pixels.shape[2])

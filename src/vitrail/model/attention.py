@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Queries, Tokens
 from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
+from vitrail.model.rotary import Rotation, rotate
 from vitrail.model.trace import MapRecorder
 from vitrail.model.units import Unit
 
@@ -82,12 +83,22 @@ class SelfAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.offsets = None if relative_tokens is None else nn.Parameter(torch.empty(2 * relative_tokens - 1, dim))
 
-    def forward(self, tokens: Tokens, *, first_only: bool = False, maps: MapRecorder | None = None) -> KeptTokens:
-        """Let every token, or only the first, attend to all tokens; `maps` records A of some heads."""
-        if first_only and maps is None:  # one query needs neither keys nor values
+    def forward(
+        self,
+        tokens: Tokens,
+        *,
+        first_only: bool = False,
+        maps: MapRecorder | None = None,
+        rotation: Rotation | None = None,
+    ) -> KeptTokens:
+        """Let every token attend to every token, or only the first one; `maps` asks for A of some heads."""
+        if first_only and maps is None and rotation is None:  # one query needs neither keys nor values
             first = kernels.attend_first(tokens, self.qkv, self.num_heads, self.bias, dropout=self.map_dropout)
             return self.dropout(self.out(first)).unsqueeze(1)
         queries, keys, values = self.project(tokens)  # Eq. 5
+        if rotation is not None:
+            queries, keys = rotate(queries, rotation), rotate(keys, rotation)
+            queries = queries[:, :, :1] if first_only and maps is None else queries
         bias = self.bias(queries, keys.shape[2])
         if maps is None:
             mixed = kernels.attend(queries, keys, values, bias, dropout=self.map_dropout)  # Eq. 6 and 7
@@ -118,12 +129,15 @@ def attention_cost(config: ViTConfig, *, first_only: bool = False) -> Unit:
     wide, offsets = tokens * dim, 2 * tokens - 1
     relative, dropped = config.positions == "relative", config.attention_dropout > 0
     macs = 4 * wide * dim + 2 * wide * tokens + (wide * offsets if relative else 0)
+    if first_only and config.rotary is not None:  # the input, q, k and v, and q and k turned
+        return Unit(macs=macs, activations=6 * wide)
     if first_only:  # the input, the lifted query and what it mixed, and the weights before and after softmax
         activations = wide + 2 * heads * tokens + 2 * heads * dim
         activations += 2 * heads * tokens if dropped else 0
         activations += heads * offsets + dim if relative else 0
         return Unit(macs=macs, activations=activations)
     activations = 5 * wide + tokens * heads  # the input, q, k, v, the output's input, one sum for each query
+    activations += 3 * wide if config.rotary is not None else 0  # q and k turned, and the output in their order
     if relative or dropped:  # torch's fused kernel supports neither: A is kept
         activations += heads * tokens * tokens - heads * tokens
     activations += 2 * heads * tokens * tokens if dropped else 0

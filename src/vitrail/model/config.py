@@ -1,13 +1,11 @@
 """The settings of a Vision Transformer: one frozen dataclass, checked when it is made."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal, get_args
 
-from torch import Tensor
-
 from vitrail.base.errors import ConfigError, GridError
+from vitrail.model.backbone import BackboneConfig
 from vitrail.model.checks import (
     check_choice,
     check_count,
@@ -17,52 +15,13 @@ from vitrail.model.checks import (
     check_size,
 )
 from vitrail.model.contract import ModelConfig, Move
-from vitrail.model.convolution import Standardisation
 from vitrail.model.gelu import Gelu
-from vitrail.model.patches import Size, patch_grid, resize_patch_kernel, size_text
-from vitrail.model.positions import Placement, PositionKind, ResizeWay, resize_for_grid
+from vitrail.model.patches import Size, fitting, patch_grid, size_text
+from vitrail.model.positions import Placement, PositionKind, ResizeWay
+from vitrail.model.rotary import RotaryConfig
 
-Pool = Literal["class-token", "mean", "attention"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class BackboneConfig:
-    """The convolutional network in front of a hybrid (Sec. 3.1): the reference release's post-activation ResNet."""
-
-    blocks: tuple[int, ...]
-    """Units in each stage; (3, 4, 9) is the R50 whose stage 4 moved into stage 3, () the root alone."""
-    width: int = 64
-    """Channels of the root; stage s has 4 * width * 2^(s-1)."""
-    norm_groups: int = 32
-    """Groups of every group norm."""
-    norm_eps: float = 1e-6
-    """Epsilon of every group norm (timm: 1e-5)."""
-    standardisation: Standardisation = "std-plus-eps"
-    """How kernels are standardised: by std + eps (reference release) or by sqrt(var + eps) (timm, BiT)."""
-    standardisation_eps: float = 1e-5
-    """The epsilon of that formula."""
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be built."""
-        check_choice("standardisation", self.standardisation, get_args(Standardisation))
-        check_positive(width=self.width, norm_groups=self.norm_groups)
-        if any(units < 1 for units in self.blocks):
-            raise ConfigError(f"every stage of a backbone needs at least one unit, but blocks is {self.blocks}.")
-        check_divides("norm_groups", self.norm_groups, "width", self.width)
-
-    @property
-    def stride(self) -> int:
-        """Pixels of the image for each cell of the feature map."""
-        return 4 * 2 ** max(len(self.blocks) - 1, 0)
-
-    @property
-    def channels(self) -> int:
-        """Channels of the feature map."""
-        return 4 * self.width * 2 ** (len(self.blocks) - 1) if self.blocks else self.width
-
-    def feature_size(self, image_size: Size) -> Size:
-        """Rows and columns of the feature map: SAME padding rounds up."""
-        return -(-image_size[0] // self.stride), -(-image_size[1] // self.stride)
+Pool = Literal["class-token", "mean", "attention", "class-and-mean", "distilled"]
+MlpKind = Literal["gelu", "swiglu"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +29,10 @@ class ViTConfig(ModelConfig, kind="vit"):
     """A Vision Transformer or a hybrid: the sizes of Table 1 and every choice of the paper."""
 
     noun = "Vision Transformer"
-    fixed = ("dim", "depth", "num_heads", "mlp_dim", "channels", "backbone", "positions", "position_placement")
+    fixed = (
+        *("dim", "depth", "num_heads", "mlp_dim", "mlp", "channels", "backbone", "registers", "distillation_token"),
+        *("positions", "position_placement", "norm_embedded", "norm_encoded"),
+    )
     dim: int
     """Width D of every token."""
     depth: int
@@ -84,21 +46,44 @@ class ViTConfig(ModelConfig, kind="vit"):
     backbone: BackboneConfig | None = None
     """The convolutional network of a hybrid; None embeds pixels."""
     pool: Pool = "class-token"
-    """The input of the head: the class token, the mean over patch tokens, or attention pooling (MAP)."""
+    """What the head sees: the class token, the mean over patch tokens, attention pooling (MAP), the class token beside
+    the mean (DINOv2), or the class token beside the distillation token (DeiT)."""
+    pool_prefix: bool | None = None
+    """Whether the mean or the attention sees the tokens before the patches too; None stands for: attention does."""
     class_token: bool | None = None
-    """Whether a class token is prepended; None means: only when it is pooled."""
+    """Whether a class token is prepended; None stands for: only when it is pooled."""
+    pool_heads: int | None = None
+    """Heads of attention pooling; None stands for as many as a block has."""
+    distillation_token: bool = False
+    """Whether a second token for the head follows the class token (DeiT)."""
+    registers: int = 0
+    """Learned tokens between those and the patches that no head sees (DINOv2 with registers)."""
+    norm_embedded: bool = False
+    """Apply a LayerNorm before the first block (CLIP)."""
+    norm_encoded: bool = True
+    """Apply a LayerNorm after the last block (Eq. 4)."""
     norm_pooled: bool = False
     """Apply the last LayerNorm after the mean over tokens (timm) and not before it (reference release)."""
     representation_size: int | None = None
     """Width of the tanh layer of the pre-training head; None leaves it out."""
+    projection_size: int | None = None
+    """Width of the space that images share with text, into which a matrix maps what is pooled (CLIP); None has none."""
     positions: PositionKind = "learned-1d"
     """Kind of positions (App. D.4)."""
     position_placement: Placement = "input"
     """Where positions are added (App. D.4)."""
     position_resize: ResizeWay = "google"
-    """The library whose interpolation a new grid uses."""
+    """Whose interpolation a new grid gets."""
+    rotary: RotaryConfig | None = None
+    """Rotary positions, beside or in place of those that are added (DINOv3, EVA-02); None has none."""
+    trim: bool = False
+    """Leave out pixels at the right and the bottom that fill no patch, as a convolution does; else they are refused."""
+    mlp: MlpKind = "gelu"
+    """The MLP of a block: two layers with a GELU between, or SwiGLU, whose hidden layer a third one gates."""
+    layer_scale: float | None = None
+    """Initial value of a learned factor on each channel of every branch (DeiT III, DINOv2); None has none."""
     gelu: Gelu = "tanh"
-    """`tanh` as in the reference release, `erf` as in timm, Hugging Face and torchvision."""
+    """`tanh` as in the reference release, `erf` as in timm, Hugging Face and torchvision, `quick` as in CLIP."""
     norm_eps: float = 1e-6
     """Epsilon of every LayerNorm."""
     dropout: float = 0.0
@@ -111,39 +96,62 @@ class ViTConfig(ModelConfig, kind="vit"):
     def __post_init__(self) -> None:
         """Fill in the class token and refuse what cannot be built."""
         if self.class_token is None:
-            object.__setattr__(self, "class_token", self.pool == "class-token")
+            object.__setattr__(self, "class_token", self.pool in ("class-token", "class-and-mean", "distilled"))
         check_choice("pool", self.pool, get_args(Pool))
         check_choice("positions", self.positions, get_args(PositionKind))
         check_choice("position_placement", self.position_placement, get_args(Placement))
         check_choice("position_resize", self.position_resize, get_args(ResizeWay))
         check_choice("gelu", self.gelu, get_args(Gelu))
+        check_choice("mlp", self.mlp, get_args(MlpKind))
         check_positive(
             dim=self.dim, depth=self.depth, num_heads=self.num_heads, mlp_dim=self.mlp_dim, channels=self.channels
         )
         check_size("image_size", self.image_size)
         check_size("patch_size", self.patch_size)
         check_count("num_classes", self.num_classes)
-        if self.representation_size is not None:
-            check_positive(representation_size=self.representation_size)
+        check_count("registers", self.registers)
+        for name in ("representation_size", "projection_size"):
+            if (width := getattr(self, name)) is not None:
+                check_positive(**{name: width})
         check_probability(
             dropout=self.dropout, attention_dropout=self.attention_dropout, stochastic_depth=self.stochastic_depth
         )
         check_divides("num_heads", self.num_heads, "dim", self.dim)
+        check_positive(pool_heads=self.pool_heads or self.num_heads)
+        check_divides("pool_heads", self.pool_heads or self.num_heads, "dim", self.dim)
         self._check_combinations()
         _ = self.grid
 
     def _check_combinations(self) -> None:
-        """Refuse settings that are valid one by one but not together."""
-        if self.pool == "class-token" and not self.class_token:
+        """Refuse settings that are fine one by one but not together."""
+        if self.pool in ("class-token", "class-and-mean", "distilled") and not self.class_token:
             raise ConfigError(
-                "class-token pooling needs a class token, but class_token is False; "
+                f"{self.pool} pooling needs a class token, but class_token is False; "
                 "set class_token=True or choose pool='mean' or 'attention'."
             )
+        if self.pool == "distilled" and not self.distillation_token:
+            raise ConfigError(
+                "distilled pooling needs a distillation token, but distillation_token is False; "
+                "set distillation_token=True or choose pool='class-token'."
+            )
+        if self.distillation_token and not self.class_token:
+            raise ConfigError("a distillation token follows a class token, but class_token is False; set it to True.")
+        if self.norm_pooled and not self.norm_encoded:
+            raise ConfigError("norm_pooled moves the last LayerNorm, but norm_encoded is False; set it to True.")
         if self.norm_pooled and self.pool != "mean":
             raise ConfigError(
                 f"norm_pooled moves the last LayerNorm after the mean over tokens, but pool is {self.pool!r}; "
                 "set pool='mean' or norm_pooled=False."
             )
+        if self.representation_size and self.projection_size:
+            raise ConfigError(
+                "representation_size and projection_size are both given, but a head has at most one of the two layers; "
+                "leave one out."
+            )
+        self._check_positions()
+
+    def _check_positions(self) -> None:
+        """Refuse positions that do not go with the width, with each other, or with further tokens."""
         divisor = {"learned-2d": 2, "sincos-2d": 4}.get(self.positions, 1)
         if self.dim % divisor:
             raise ConfigError(
@@ -156,11 +164,24 @@ class ViTConfig(ModelConfig, kind="vit"):
                 f"{self.position_placement!r} (Table 8 has no such cell); leave position_placement at 'input'."
             )
 
+        inside = self.positions == "relative" or self.position_placement != "input"
+        if inside and (self.registers or self.distillation_token or self.rotary):
+            raise ConfigError(
+                f"positions {self.positions!r} placed at {self.position_placement!r} know the class token and patches "
+                "only; with registers, a distillation token or rotary positions choose others, at the input."
+            )
+        if self.rotary is not None and self.dim // self.num_heads % 4:
+            raise ConfigError(
+                f"rotary positions split a head into 4 equal parts, but it has {self.dim // self.num_heads} values; "
+                f"choose another num_heads than {self.num_heads}."
+            )
+
     @property
     def grid(self) -> Size:
         """Rows and columns of patches."""
         if self.backbone is None:
-            return patch_grid(self.image_size, self.patch_size)
+            size = fitting(self.image_size, self.patch_size) if self.trim else self.image_size
+            return patch_grid(size, self.patch_size)
         feature_size = self.backbone.feature_size(self.image_size)
         try:
             return patch_grid(feature_size, self.patch_size)
@@ -172,14 +193,30 @@ class ViTConfig(ModelConfig, kind="vit"):
             ) from None
 
     @property
+    def num_prefix(self) -> int:
+        """How many tokens come before the patches."""
+        return bool(self.class_token) + self.distillation_token + self.registers
+
+    @property
     def num_tokens(self) -> int:
-        """Length of the sequence: N patches and the class token."""
-        return self.grid[0] * self.grid[1] + bool(self.class_token)
+        """Length of the sequence: N patches and the tokens before them."""
+        return self.grid[0] * self.grid[1] + self.num_prefix
+
+    @property
+    def first_pooled(self) -> int:
+        """The first token that the mean or the attention sees."""
+        sees_prefix = self.pool == "attention" if self.pool_prefix is None else self.pool_prefix
+        return 0 if sees_prefix else self.num_prefix
+
+    @property
+    def pooled_width(self) -> int:
+        """How many numbers pooling gives."""
+        return 2 * self.dim if self.pool in ("class-and-mean", "distilled") else self.dim
 
     @property
     def feature_width(self) -> int:
         """How many numbers the last linear layer sees."""
-        return self.representation_size or self.dim
+        return self.representation_size or self.projection_size or self.pooled_width
 
     @property
     def summary(self) -> str:
@@ -207,8 +244,9 @@ class ViTConfig(ModelConfig, kind="vit"):
         return bool(self.dropout or self.attention_dropout or self.stochastic_depth)
 
     def adapted(self, *, num_classes: int, image_size: Size | None = None) -> "ViTConfig":
-        """Return the model for another task, without the tanh layer of pre-training."""
-        bare = replace(self, representation_size=None, dropout=0.0, attention_dropout=0.0, stochastic_depth=0.0)
+        """Return the model for another task, without the last layer of pre-training before the head."""
+        bare = replace(self, dropout=0.0, attention_dropout=0.0, stochastic_depth=0.0)
+        bare = replace(bare, representation_size=None, projection_size=None)
         return replace(bare, num_classes=num_classes, head_bias=0.0, image_size=image_size or self.image_size)
 
     def for_pretraining(self, *, dropout: float) -> "ViTConfig":
@@ -230,29 +268,10 @@ class ViTConfig(ModelConfig, kind="vit"):
 
     def move(self, old: ModelConfig, names: Iterable[str]) -> Move:
         """Resize the patch kernel for another patch size and positions for another grid; leave a tanh layer behind."""
-        assert isinstance(old, ViTConfig)  # noqa: S101 - both configs are of one kind
-        resized: dict[str, Callable[[Tensor], Tensor]] = {}
-        notes: list[str] = []
-        if self.patch_size != old.patch_size:
-            resized["embedding.projection.weight"] = partial(
-                resize_patch_kernel, old=old.patch_size, new=self.patch_size
-            )
-            sizes = f"from {size_text(old.patch_size)} to {size_text(self.patch_size)}"
-            notes.append(f"the patch kernel was resized {sizes}.")
-        if self.grid != old.grid:
-            tables = {name: resize_for_grid(name, old.grid, self.grid, way=self.position_resize) for name in names}
-            resized |= {name: resize for name, resize in tables.items() if resize is not None}
-            if any(tables.values()) or self.positions == "sincos-2d":
-                notes.append(f"positions were resized from a grid of {size_text(old.grid)} to {size_text(self.grid)}.")
-        bare = old.representation_size is not None and self.representation_size is None
-        if bare:
-            notes.append(f"the representation layer of {old.representation_size} units was removed.")
-        return Move(
-            resized=resized,
-            dropped=("head.representation.",) if bare else (),
-            new_head=bare or self.num_classes != old.num_classes,
-            notes=tuple(notes),
-        )
+        from vitrail.model.moves import move_vit  # which reads these settings
+
+        assert isinstance(old, ViTConfig)  # noqa: S101 - one file tells of one kind
+        return move_vit(self, old, names)
 
     def shrunk(self, image_size: Size) -> "ViTConfig":
         """Return a tiny model of the same kind."""
@@ -266,6 +285,8 @@ class ViTConfig(ModelConfig, kind="vit"):
             image_size=image_size,
             patch_size=(1, 1) if backbone else (8, 8),
             representation_size=self.representation_size and 16,
+            projection_size=self.projection_size and 16,
+            registers=min(self.registers, 2),
             backbone=backbone,
         )
 

@@ -207,6 +207,10 @@ class Model(nn.Module, ABC):
         """Name the kernels that are matrices inside blocks, with how many are stacked in each: 3 for q, k and v."""
         return {}
 
+    def constants(self) -> dict[str, float]:
+        """Name the parameters that start at a value of the settings."""
+        return {}
+
     def units(self) -> list[Unit]:
         """Return the cost of each part of the network; by default torch counts the network as one part."""
         config: ModelConfig = self.config

@@ -1,4 +1,4 @@
-"""Patches become tokens: E, the class token and positions (Eq. 1)."""
+"""Patches become tokens: E, the class token, positions, and further tokens where there are any (Eq. 1)."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.shapes import FeatureMap, KeptPatches, Patches, PatchPixels, PositionTable, Tokens
+from vitrail.base.shapes import FeatureMap, KeptPatches, KeptTokens, Patches, PatchPixels, PositionTable, Tokens
 from vitrail.model.config import ViTConfig
 from vitrail.model.patches import Size, patch_grid, patchify
 from vitrail.model.positions import make_positions, resize_positions
@@ -30,6 +30,9 @@ class Embedding(nn.Module):
             if config.position_placement == "input"
             else None
         )
+        self.distillation_token = nn.Parameter(torch.empty(1, config.dim)) if config.distillation_token else None
+        self.registers = nn.Parameter(torch.empty(config.registers, config.dim)) if config.registers else None
+        self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps) if config.norm_embedded else None
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, features: FeatureMap, *, kept: KeptPatches | None = None, recorder: Recorder = NOTHING) -> Tokens:
@@ -42,14 +45,24 @@ class Embedding(nn.Module):
         recorder.layer(0, tokens)
         return tokens
 
-    def assemble(self, patches: Patches, grid: Size, kept: KeptPatches | None) -> Tokens:
-        """Prepend the class token, add positions, drop out."""
+    def assemble(self, patches: Patches, grid: Size, kept: KeptPatches | None) -> KeptTokens:
+        """Prepend the class token, add positions, insert the tokens that have none, drop out."""
         tokens = patches
         if self.class_token is not None:
             tokens = torch.cat([self.class_token.expand(patches.shape[0], 1, -1), patches], dim=1)
         if self.positions is not None:
             tokens = tokens + self.table(grid, kept)
-        return self.dropout(tokens)
+        tokens = self.dropout(self.insert(tokens))
+        return tokens if self.norm is None else self.norm(tokens)
+
+    def insert(self, tokens: Tokens) -> KeptTokens:
+        """Put the distillation token and the registers between the class token and the patches."""
+        further = [table for table in (self.distillation_token, self.registers) if table is not None]
+        if not further:
+            return tokens
+        first = 0 if self.class_token is None else 1
+        rows = [table.expand(tokens.shape[0], -1, -1) for table in further]
+        return torch.cat([tokens[:, :first], *rows, tokens[:, first:]], dim=1)
 
     def table(self, grid: Size, kept: KeptPatches | None) -> PositionTable | Tokens:
         """Return E_pos, interpolated for images of another size, or its rows for the kept patches of each image."""
@@ -65,11 +78,12 @@ class Embedding(nn.Module):
 
 
 def embedding_cost(config: ViTConfig) -> Unit:
-    """Count the patch projection, which reads every pixel or cell once, and the mask of dropout."""
+    """Count the patch projection, which reads every pixel or cell once, the mask of dropout and the norm's input."""
     channels = config.channels if config.backbone is None else config.backbone.channels
     pixels = math.prod(config.grid) * math.prod(config.patch_size) * channels
     mask = config.num_tokens * config.dim if config.dropout else 0
-    return Unit(macs=pixels * config.dim, activations=pixels + mask, entry=pixels)
+    norm = config.num_tokens * (config.dim + 2) if config.norm_embedded else 0
+    return Unit(macs=pixels * config.dim, activations=pixels + mask + norm, entry=pixels)
 
 
 @dataclass(frozen=True, kw_only=True)

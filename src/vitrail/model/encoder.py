@@ -8,8 +8,9 @@ from vitrail.base.shapes import KeptTokens, Tokens
 from vitrail.model.attention import attention_cost
 from vitrail.model.config import ViTConfig
 from vitrail.model.mixers import make_mixer
-from vitrail.model.mlp import Mlp, mlp_cost
+from vitrail.model.mlp import make_mlp, mlp_cost
 from vitrail.model.positions import make_positions
+from vitrail.model.rotary import Rotation
 from vitrail.model.trace import NOTHING, MapRecorder, Recorder
 from vitrail.model.units import Unit
 
@@ -30,16 +31,28 @@ class EncoderBlock(nn.Module):
         self.norm1 = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.attention = make_mixer(config, layer)
         self.norm2 = nn.LayerNorm(config.dim, eps=config.norm_eps)
-        self.mlp = Mlp(config.dim, config.mlp_dim, gelu=config.gelu, dropout=config.dropout)
+        self.mlp = make_mlp(config)
+        scaled = config.layer_scale is not None
+        self.scale1 = nn.Parameter(torch.empty(config.dim)) if scaled else None
+        self.scale2 = nn.Parameter(torch.empty(config.dim)) if scaled else None
 
-    def forward(self, tokens: Tokens, *, first_only: bool = False, maps: MapRecorder | None = None) -> KeptTokens:
-        """Map z_(l-1) to z_l, or to its first token only, which takes far less work; `maps` records A."""
+    def forward(
+        self,
+        tokens: Tokens,
+        *,
+        first_only: bool = False,
+        maps: MapRecorder | None = None,
+        rotation: Rotation | None = None,
+    ) -> KeptTokens:
+        """Map z_(l-1) to z_l, or to its first token only, which takes far less work; `maps` asks for A."""
         kept = tokens[:, :1] if first_only else tokens
-        kept = kept + self.skip(self.attention(self.norm1(tokens), first_only=first_only, maps=maps))  # Eq. 2
-        return kept + self.skip(self.mlp(self.norm2(kept)))  # Eq. 3
+        mixed = self.attention(self.norm1(tokens), first_only=first_only, maps=maps, rotation=rotation)
+        kept = kept + self.skip(mixed, self.scale1)  # Eq. 2
+        return kept + self.skip(self.mlp(self.norm2(kept)), self.scale2)  # Eq. 3
 
-    def skip(self, branch: Tensor) -> Tensor:
-        """Apply stochastic depth while training."""
+    def skip(self, branch: Tensor, scale: Tensor | None) -> Tensor:
+        """Apply LayerScale where there is one, and stochastic depth while training."""
+        branch = branch if scale is None else branch * scale
         if not self.training or self.stochastic_depth == 0:
             return branch
         return stochastic_depth(branch, self.stochastic_depth)
@@ -60,17 +73,25 @@ class Encoder(nn.Module):
             for _ in range(tables)
         ]
         self.positions = nn.ModuleList(table for table in positions if table is not None)
-        self.norm = None if config.norm_pooled else nn.LayerNorm(config.dim, eps=config.norm_eps)
+        normed = config.norm_encoded and not config.norm_pooled
+        self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps) if normed else None
 
-    def forward(self, tokens: Tokens, *, first_only: bool = False, recorder: Recorder = NOTHING) -> KeptTokens:
+    def forward(
+        self,
+        tokens: Tokens,
+        *,
+        first_only: bool = False,
+        recorder: Recorder = NOTHING,
+        rotation: Rotation | None = None,
+    ) -> KeptTokens:
         """Encode the sequence; with `first_only` the last block computes only the first token."""
         last = len(self.blocks) - 1
         for layer, block in enumerate(self.blocks):
             placed, alone, maps = self.place(tokens, layer), first_only and layer == last, recorder.maps.get(layer)
             if self.recompute and torch.is_grad_enabled() and maps is None:  # a map that is kept is not computed again
-                tokens = checkpoint(block, placed, first_only=alone, use_reentrant=False)
+                tokens = checkpoint(block, placed, first_only=alone, rotation=rotation, use_reentrant=False)
             else:
-                tokens = block(placed, first_only=alone, maps=maps)
+                tokens = block(placed, first_only=alone, maps=maps, rotation=rotation)
             recorder.layer(layer + 1, tokens)
         return self.finish(tokens)
 
@@ -81,14 +102,15 @@ class Encoder(nn.Module):
         return tokens + self.positions[layer % len(self.positions)]()
 
     def finish(self, tokens: KeptTokens) -> KeptTokens:
-        """Apply the last LayerNorm (Eq. 4), unless it comes after pooling."""
+        """Apply the last LayerNorm (Eq. 4), unless it comes after pooling or not at all."""
         return tokens if self.norm is None else self.norm(tokens)
 
 
 def encoder_costs(config: ViTConfig) -> list[Unit]:
     """Count each block: its norms keep their inputs, with a mean and a deviation for each token."""
     wide = config.num_tokens * config.dim
-    norms = Unit(macs=0, activations=2 * wide + 4 * config.num_tokens, entry=wide)
+    scales = 0 if config.layer_scale is None else 2 * wide
+    norms = Unit(macs=0, activations=2 * wide + 4 * config.num_tokens + scales, entry=wide)
     block = norms + attention_cost(config) + mlp_cost(config)
     if config.pool != "class-token":
         return [block] * config.depth

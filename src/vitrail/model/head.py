@@ -15,7 +15,7 @@ class AttentionPool(nn.Module):
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
-        self.num_heads = config.num_heads
+        self.num_heads = config.pool_heads or config.num_heads
         self.probe = nn.Parameter(torch.empty(1, config.dim))
         self.query = nn.Linear(config.dim, config.dim)
         self.key_value = nn.Linear(config.dim, 2 * config.dim)
@@ -33,16 +33,17 @@ class AttentionPool(nn.Module):
 
 
 class Head(nn.Module):
-    """Pool, then tanh(Linear(D -> R)) where there is a representation layer, then Linear(-> K)."""
+    """Pool, then tanh(Linear(D -> R)) or CLIP's projection where there is one, then Linear(-> K)."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
-        self.first_patch = int(bool(config.class_token))
+        self.num_prefix, self.first_pooled = config.num_prefix, config.first_pooled
         self.pool_kind = config.pool
         self.pool = AttentionPool(config) if config.pool == "attention" else None
         self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps) if config.norm_pooled else None
-        width = config.representation_size or config.dim
-        self.representation = nn.Linear(config.dim, width) if config.representation_size else None
+        width, pooled = config.feature_width, config.pooled_width
+        self.projection = nn.Linear(pooled, width, bias=False) if config.projection_size else None
+        self.representation = nn.Linear(pooled, width) if config.representation_size else None
         self.linear = nn.Linear(width, config.num_classes) if config.num_classes else None
 
     def forward(self, tokens: KeptTokens) -> Logits:
@@ -51,23 +52,36 @@ class Head(nn.Module):
         return representation if self.linear is None else self.linear(representation)
 
     def represent(self, tokens: KeptTokens) -> Representation:
-        """Compute the input of the last linear layer."""
-        if self.pool is not None:
-            pooled = self.pool(tokens)
-        elif self.pool_kind == "mean":
-            pooled = tokens[:, self.first_patch :].mean(dim=1)
-        else:
-            pooled = tokens[:, 0]
+        """Compute what the last linear layer sees."""
+        pooled = self.pooled(tokens)
         if self.norm is not None:
             pooled = self.norm(pooled)
+        if self.projection is not None:
+            return self.projection(pooled)
         return pooled if self.representation is None else self.representation(pooled).tanh()
+
+    def pooled(self, tokens: KeptTokens) -> Representation:
+        """Turn the sequence into one vector."""
+        match self.pool_kind:
+            case "attention":
+                assert self.pool is not None  # noqa: S101 - made for this kind
+                return self.pool(tokens[:, self.first_pooled :])
+            case "mean":
+                return tokens[:, self.first_pooled :].mean(dim=1)
+            case "class-and-mean":
+                return torch.cat([tokens[:, 0], tokens[:, self.num_prefix :].mean(dim=1)], dim=1)
+            case "distilled":  # two heads, one for each token, whose answers are averaged, are one linear layer on both
+                return tokens[:, :2].flatten(1)
+            case _:
+                return tokens[:, 0]
 
 
 def head_cost(config: ViTConfig) -> Unit:
     """Count pooling, the representation layer and the last linear layer."""
-    tokens, dim, width = config.num_tokens, config.dim, config.feature_width
-    macs = (dim * width if config.representation_size else 0) + width * config.num_classes
-    activations = dim + width if config.pool == "class-token" else tokens * dim
+    tokens, dim, width = config.num_tokens - config.first_pooled, config.dim, config.feature_width
+    inner = bool(config.representation_size or config.projection_size)
+    macs = config.pooled_width * width * inner + width * config.num_classes
+    activations = dim + width if config.pool == "class-token" else config.num_tokens * dim
     if config.pool == "attention":
         macs += 2 * tokens * dim * dim + 2 * tokens * dim + 2 * dim * dim + 2 * dim * config.mlp_dim
         activations += 3 * tokens * dim

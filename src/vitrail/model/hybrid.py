@@ -10,8 +10,8 @@ from functools import partial
 from torch import nn
 
 from vitrail.base.shapes import FeatureMap, Images
+from vitrail.model.backbone import BackboneConfig
 from vitrail.model.bottlenecks import bottlenecks, halved, padded, root_cost
-from vitrail.model.config import BackboneConfig
 from vitrail.model.convolution import Stage, make_conv, make_norm, max_pool_same
 from vitrail.model.patches import Size
 from vitrail.model.trace import NOTHING, Recorder

@@ -19,5 +19,7 @@ class ModelInfo:
     """Where the weights come from: data, settings, figures, versions."""
     digest: str | None = None
     """SHA-256 of the file that the weights come from, already verified."""
+    doubt: str | None = None
+    """What must be known before images go in and nobody has said: a sentence that names the setting that answers it."""
     notes: tuple[str, ...] = ()
     """What the user should know about what was read or changed, a sentence each."""

@@ -14,6 +14,7 @@ from torch import Generator, Tensor, nn
 
 from vitrail.model.contract import Model
 from vitrail.model.positions import SinCos2d, sincos_2d
+from vitrail.model.rotary import Rotary
 
 Fill = Callable[[Tensor, Generator | None], object]
 
@@ -66,6 +67,9 @@ INITIAL_VALUES: tuple[tuple[str, Fill], ...] = (
     # Vision Transformer
     ("embedding.projection.weight", lecun_normal),
     ("embedding.class_token", zeros),
+    ("embedding.distillation_token", normal(0.02)),
+    ("embedding.registers", normal(0.02)),
+    ("*.scale?", ones),  # LayerScale: the value of the settings takes its place
     ("*positions.*", normal(0.02)),
     ("*.attention.offsets", normal(0.02)),
     ("*.attention.qkv.weight", stacked_xavier_uniform(3)),
@@ -77,6 +81,7 @@ INITIAL_VALUES: tuple[tuple[str, Fill], ...] = (
     ("head.pool.key_value.weight", stacked_xavier_uniform(2)),
     ("head.pool.out.weight", xavier_uniform),
     ("head.representation.weight", lecun_normal),
+    ("head.projection.weight", lecun_normal),
     ("head.linear.weight", zeros),
     # The ResNet of a hybrid: each unit starts as its shortcut
     ("backbone.stages.*.norm3.weight", zeros),
@@ -102,8 +107,11 @@ def rule(name: str) -> Fill:
 @torch.no_grad()
 def initialise(model: Model, *, head_bias: float, generator: Generator | None = None) -> None:
     """Set every parameter, and the fixed tables, of a model."""
+    constants = model.constants()
     for name, parameter in model.named_parameters():
         rule(name)(parameter, generator)
+        if name in constants:
+            parameter.fill_(constants[name])
         if model.is_head(name):
             parameter.fill_(head_bias if name.endswith("bias") else 0.0)
     fill_fixed_tables(model)
@@ -115,3 +123,5 @@ def fill_fixed_tables(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, SinCos2d):
             module.table.copy_(sincos_2d(module.dim, module.grid, class_entry=module.class_entry))
+        if isinstance(module, Rotary):
+            module.table.copy_(module.compute(module.grid))

@@ -8,7 +8,8 @@ def make_mixer(config: ViTConfig, layer: int) -> SelfAttention:  # noqa: ARG001 
     """Build the token mixer of a block, numbered from 0.
 
     A block calls it between its first LayerNorm and its first residual (Eq. 2) as `mixer(tokens, first_only=...,
-    maps=...)`: `first_only` needs the first token alone, and `maps`, where it is not None, records A of some heads.
+    maps=..., rotation=...)`: `first_only` needs the first token alone, `maps`, where it is not None, asks for A of some
+    heads, and `rotation` has the rotary positions of the patches.
     """
     return SelfAttention(
         config.dim,

@@ -16,12 +16,23 @@ def patch_grid(image_size: Size, patch_size: Size) -> Size:
     """Count the rows and columns of patches; N is their product."""
     (height, width), (patch_height, patch_width) = image_size, patch_size
     if height % patch_height or width % patch_width:
-        fit = tuple(max(side // patch, 1) * patch for side, patch in zip(image_size, patch_size, strict=True))
         raise GridError(
             f"patch size {size_text(patch_size)} does not divide the image size {size_text(image_size)}; "
-            f"resize to {size_text(fit)} or choose a patch size that divides both sides."
+            f"resize to {size_text(fitting(image_size, patch_size))} or choose a patch size that divides both sides."
         )
     return height // patch_height, width // patch_width
+
+
+def fitting(image_size: Size, patch_size: Size) -> Size:
+    """Return the largest size that patches fill, of at least one patch, and no larger than the image's if that is."""
+    (height, width), (patch_height, patch_width) = image_size, patch_size
+    return max(height // patch_height, 1) * patch_height, max(width // patch_width, 1) * patch_width
+
+
+def trimmed(images: Images, patch_size: Size) -> Float[Tensor, "batch channel new_height new_width"]:
+    """Cut off the rows at the bottom and the columns at the right that fill no patch."""
+    height, width = fitting((images.shape[2], images.shape[3]), patch_size)
+    return images[:, :, :height, :width]
 
 
 def size_text(size: tuple[int, ...]) -> str:

@@ -188,4 +188,4 @@ class ResNet(Model, config=ResNetConfig):
     def shrink(self, images: Images) -> FeatureMap:
         """Apply the root; the border of the max-pool is zero as in BiT, which can be the maximum before any ReLU."""
         check_images(images, self.config.channels, None)
-        return F.max_pool2d(F.pad(self.root(images), (1, 1, 1, 1)), 3, stride=2)
+        return F.max_pool2d(F.pad(self.root(images.to(self.root.weight.dtype)), (1, 1, 1, 1)), 3, stride=2)

@@ -5,7 +5,8 @@ import re
 from typing import Any
 
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.model.config import BackboneConfig, ViTConfig
+from vitrail.model.backbone import BackboneConfig
+from vitrail.model.config import ViTConfig
 from vitrail.model.resnet import ResNetConfig
 
 

@@ -10,7 +10,8 @@ from vitrail.model.embedding import ALL_PATCHES, Embedding, PatchChoice, embeddi
 from vitrail.model.encoder import Encoder, encoder_costs
 from vitrail.model.head import Head, head_cost
 from vitrail.model.hybrid import Backbone, backbone_costs
-from vitrail.model.patches import Size, size_text
+from vitrail.model.patches import Size, patch_grid, size_text, trimmed
+from vitrail.model.rotary import Rotary
 from vitrail.model.trace import Encoded, Recorder, Selection, Trace, select
 from vitrail.model.units import Unit
 
@@ -25,6 +26,9 @@ class ViT(Model, config=ViTConfig):
         super().__init__(config)
         self.backbone = Backbone(config.backbone, config.channels) if config.backbone else None
         self.embedding = Embedding(config)
+        self.rotary = None
+        if config.rotary is not None:
+            self.rotary = Rotary(config.rotary, config.dim // config.num_heads, config.grid)
         self.encoder = Encoder(config)
         self.head = Head(config)
 
@@ -55,7 +59,14 @@ class ViT(Model, config=ViTConfig):
         """Name the kernels of the blocks; q, k and v are three in one."""
         stacked = {"attention.qkv.weight": 3, "attention.out.weight": 1, "mlp.hidden.weight": 1, "mlp.out.weight": 1}
         blocks = range(self.config.depth)
+        stacked |= {"mlp.gate.weight": 1} if self.config.mlp == "swiglu" else {}
         return {f"encoder.blocks.{number}.{name}": parts for number in blocks for name, parts in stacked.items()}
+
+    def constants(self) -> dict[str, float]:
+        """Name the factors of LayerScale."""
+        value, blocks = self.config.layer_scale, range(self.config.depth)
+        scales = [f"encoder.blocks.{number}.scale{branch}" for number in blocks for branch in (1, 2)]
+        return {} if value is None else dict.fromkeys(scales, value)
 
     def units(self) -> list[Unit]:
         """Count the embedding, each block, the head, and the parts of a hybrid's ResNet."""
@@ -99,11 +110,17 @@ class ViT(Model, config=ViTConfig):
         check_images(images, config.channels, None if any_size else config.image_size)
         if patches.some or any_size:
             config.check_patches(drop=float(patches.some), sizes=[(images.shape[2], images.shape[3])])
+        images = images.to(self.embedding.projection.weight.dtype)
+        images = trimmed(images, config.patch_size) if config.trim and self.backbone is None else images
         features = images if self.backbone is None else self.backbone(images, recorder=recorder)
         kept = patches.choose(features, config.patch_size)
         tokens = self.embedding(features, kept=kept, recorder=recorder)
         first_only = pooled_only and config.pool == "class-token" and config.depth not in recorder.numbers
-        tokens = self.encoder(tokens, first_only=first_only, recorder=recorder)
+        rotation = None
+        if self.rotary is not None:
+            grid = patch_grid((features.shape[2], features.shape[3]), config.patch_size)
+            rotation = self.rotary(grid, kept)
+        tokens = self.encoder(tokens, first_only=first_only, recorder=recorder, rotation=rotation)
         return Encoded(output=tokens, kept=kept, layers=recorder.layers, attention=recorder.attention)
 
     def represent(self, encoded: KeptTokens) -> Representation:

@@ -88,7 +88,7 @@ class Classifier:
         `image_size` other than the model's interpolates its positions.
         """
         where = best_device() if str(device) == "auto" else as_device(device)
-        overrides = {} if image_size is None else {"image_size": as_size(image_size)}
+        overrides: dict[str, Any] = {} if image_size is None else {"image_size": as_size(image_size)}
         model = load(Path(path), pickle=pickle, device=where, **overrides)
         return cls.of(model, labels=labels, batch=batch, workers=workers, compiled=compiled, called=os.fspath(path))
 

@@ -18,7 +18,8 @@ Measured on two cores; docs/log.md has what was tried.
 
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
-from vitrail.model.config import BackboneConfig, ViTConfig
+from vitrail.model.backbone import BackboneConfig
+from vitrail.model.config import ViTConfig
 from vitrail.runs.draft import Draft, Facts
 from vitrail.training.optimizers import OptimizerConfig
 from vitrail.training.schedules import Schedule

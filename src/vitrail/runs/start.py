@@ -12,7 +12,7 @@ import torch
 
 from vitrail.base.errors import InputError
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.files import assemble, read, sha256
+from vitrail.checkpoint.files import assemble, read, settled, sha256
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.model.build import build
@@ -43,7 +43,7 @@ class Source:
 
 def open_source(path: str, *, pickle: bool = False, num_heads: int | None = None) -> Source:
     """Read what a file says of its model, and remember its digest."""
-    contents = _read(path, pickle, num_heads)
+    contents = settled(_read(path, pickle, num_heads))
     size, channels = contents.config.image_size, contents.config.channels
     place = str(Path(path).absolute())  # to be found from another working folder too
     return Source(

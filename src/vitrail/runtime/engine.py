@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import check_device
 from vitrail.base.settings import to_dict
 from vitrail.base.shapes import Images, Logits, PixelBatch, Representation
@@ -145,8 +146,11 @@ class TorchEngine:
 def torch_engine(model: Model) -> tuple[TorchEngine, tuple[str, ...]]:
     """Return the engine of a model with its own preprocessing.
 
-    Where the model has none, it is that of the reference release, and a note says so.
+    Where the model has none, it is that of the reference release, and a note says so; for a model of another library
+    that would be a guess, which is refused.
     """
+    if model.info.preprocessing is None and model.info.doubt is not None:
+        raise ConfigError(model.info.doubt)
     if model.info.preprocessing is not None:
         return TorchEngine(model, model.info.preprocessing), ()
     config = model.config

@@ -8,7 +8,7 @@ from vitrail.base.files import check_writable, path_of
 from vitrail.base.outputs import Kind, check_replaceable
 from vitrail.base.table import Table, Tabular
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.files import sha256, with_versions
+from vitrail.checkpoint.files import settled, sha256, with_versions
 from vitrail.checkpoint.formats.all import write_any
 from vitrail.checkpoint.formats.detect import holds_format
 from vitrail.checkpoint.formats.names import FormatName
@@ -82,7 +82,7 @@ def convert(
     """
     source, target = path_of(source, "source"), path_of(target, "destination")
     _check_target(source, target, to, force=force)
-    contents = open_weights(source, pickle=True, image_size=image_size, num_heads=num_heads)
+    contents = settled(open_weights(source, pickle=True, image_size=image_size, num_heads=num_heads))
     written = _write(contents, source, target, to, lossy)
     return Conversion(
         source=source,

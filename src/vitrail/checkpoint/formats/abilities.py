@@ -1,12 +1,43 @@
 """What each format can hold, as data, and the refusal of what it cannot."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vitrail.base.errors import CheckpointError
 from vitrail.model.config import Pool, ViTConfig
 from vitrail.model.contract import ModelConfig
 from vitrail.model.positions import PositionKind
+
+# Parts that the paper's model does not have: the name of each, how a model says that it has it, and what it is called.
+PARTS: dict[str, tuple[Callable[[ViTConfig], bool], str]] = {
+    "layer_scale": (lambda config: config.layer_scale is not None, "factors on the branches (layer_scale)"),
+    "registers": (lambda config: config.registers > 0, "register tokens (registers)"),
+    "norm_embedded": (lambda config: config.norm_embedded, "a LayerNorm before the encoder (norm_embedded)"),
+    "no_norm": (lambda config: not config.norm_encoded, "an encoder without a last LayerNorm (norm_encoded)"),
+    "distillation_token": (lambda config: config.distillation_token, "a distillation token"),
+    "swiglu": (lambda config: config.mlp == "swiglu", "MLPs with a gate (mlp='swiglu')"),
+    "projection": (lambda config: config.projection_size is not None, "a projection (projection_size)"),
+    "rotary": (lambda config: config.rotary is not None, "rotary positions"),
+    "rotary_cells": (
+        lambda config: config.rotary is not None and config.rotary.coordinates == "cells",
+        "rotary positions that count cells",
+    ),
+    "trim": (lambda config: config.trim, "pixels that fill no patch (trim)"),
+    "pool_heads": (
+        lambda config: config.pool_heads not in (None, config.num_heads),
+        "attention pooling with heads of its own (pool_heads)",
+    ),
+    "pool_patches": (
+        lambda config: config.pool == "attention" and config.num_prefix > 0 and config.first_pooled > 0,
+        "attention pooling over patches beside other tokens (pool_prefix)",
+    ),
+    "pool_all": (
+        lambda config: config.pool == "mean" and config.num_prefix > 0 and config.first_pooled == 0,
+        "a mean over all tokens (pool_prefix)",
+    ),
+    "quick_gelu": (lambda config: config.gelu == "quick", "CLIP's GELU (gelu='quick')"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +60,8 @@ class Abilities:
     """Whether there may be a tanh layer before the last one."""
     headless: bool = True
     """Whether the last layer may be left out."""
+    parts: tuple[str, ...] = ()
+    """Which parts of later models there may be, by the names of `PARTS`."""
     positions: tuple[PositionKind, ...] = ("learned-1d",)
     """Kinds of positions, at the input."""
     rectangles: bool = True
@@ -44,13 +77,13 @@ def check_expressible(config: ModelConfig, abilities: Abilities, *, lossy: bool)
 
     `lossy` lets numerics change to the library's own, and with them the outputs a little; nothing else.
     """
-    lacking = _lacking(config, abilities)
+    missing = lacking(config, abilities)
     changed = _changed_numerics(config, abilities)
-    if not lacking and (lossy or not changed):
+    if not missing and (lossy or not changed):
         return
-    reasons = lacking + ([] if lossy else changed)
+    reasons = missing + ([] if lossy else changed)
     advice = "choose another format (`to` vitrail holds every model)"
-    if not lacking:
+    if not missing:
         advice = "write it all the same with `lossy`, after which its outputs are a little different"
     raise CheckpointError(
         f"{abilities.library} cannot hold this model, and nothing is dropped silently; {advice}:\n"
@@ -58,14 +91,15 @@ def check_expressible(config: ModelConfig, abilities: Abilities, *, lossy: bool)
     )
 
 
-def _lacking(config: ModelConfig, abilities: Abilities) -> list[str]:
+def lacking(config: ModelConfig, abilities: Abilities) -> list[str]:
+    """Say what of a model a library has no place for."""
     if config.kind not in abilities.kinds:
         return [f"a {config.noun}: {abilities.library} has no file for it"]
     return _lacking_of_vit(config, abilities) if isinstance(config, ViTConfig) else []
 
 
 def _lacking_of_vit(config: ViTConfig, abilities: Abilities) -> list[str]:
-    idle = bool(config.class_token) and config.pool != "class-token"
+    idle = bool(config.class_token) and config.pool in ("mean", "attention")
     squares = all(height == width for height, width in (config.image_size, config.patch_size))
     checks = {
         f"{config.pool} pooling": config.pool in abilities.pools,
@@ -80,7 +114,16 @@ def _lacking_of_vit(config: ViTConfig, abilities: Abilities) -> list[str]:
         f"{config.patch_size[0]}x{config.patch_size[1]}, which are not square": abilities.rectangles or squares,
         "a model without a last layer (num_classes=0)": abilities.headless or config.num_classes > 0,
     }
-    return [reason for reason, possible in checks.items() if not possible]
+    reasons = [reason for reason, possible in checks.items() if not possible]
+    return reasons + [what for part, (has, what) in PARTS.items() if part not in abilities.parts and has(config)]
+
+
+def with_numerics(config: ModelConfig, abilities: Abilities) -> ModelConfig:
+    """Return the model as the library computes it, which is what a file for it is about."""
+    fixed = {name: value for name, value in abilities.numerics.items() if hasattr(config, name)}
+    if isinstance(config, ViTConfig) and config.backbone is not None:
+        fixed["backbone"] = replace(config.backbone, **abilities.backbone_numerics)
+    return replace(config, **fixed)
 
 
 def _changed_numerics(config: ModelConfig, abilities: Abilities) -> list[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from vitrail.base.errors import CheckpointError, did_you_mean
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats import bit, google, huggingface, timm, torchvision
+from vitrail.checkpoint.formats import bit, google, huggingface_write, timm, torchvision
 from vitrail.checkpoint.formats.format import Format
 from vitrail.checkpoint.formats.names import NAMES
 
@@ -15,7 +15,7 @@ FORMATS: tuple[Format, ...] = (
     google.BIG_VISION,
     timm.FORMAT,
     bit.TIMM,
-    huggingface.FORMAT,
+    *huggingface_write.FORMATS,
     torchvision.FORMAT,
 )
 
@@ -27,8 +27,8 @@ def write_any(contents: Contents, path: Path, name: str, *, lossy: bool = False)
         raise CheckpointError(
             f"there is no format {name!r}; choose one of {', '.join(NAMES)}.{did_you_mean(name, NAMES)}"
         )
-    fitting = [form for form in forms if contents.config.kind in form.abilities.kinds]
-    written = (fitting or forms)[0].save(contents, path, lossy=lossy)
+    fitting = [form for form in forms if contents.config.kind in form.abilities.kinds] or forms
+    written = min(fitting, key=lambda form: form.lacks(contents)).save(contents, path, lossy=lossy)
     return written.noting(*_left_behind(contents, path))
 
 

@@ -9,8 +9,8 @@ from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.abilities import Abilities
 from vitrail.checkpoint.formats.folder import setting, write_state
 from vitrail.checkpoint.formats.format import Format, Weights
-from vitrail.checkpoint.formats.timm_settings import read_labels, read_preprocessing
-from vitrail.checkpoint.infer import tell_stages
+from vitrail.checkpoint.formats.timm_settings import from_config, read_labels
+from vitrail.checkpoint.infer import ask_pixels, tell_stages
 from vitrail.checkpoint.layout import (
     KERNEL_1X1_HWIO,
     KERNEL_1X1_OIHW,
@@ -75,12 +75,15 @@ def read_timm(weights: Weights) -> Contents:
         **_TIMM_NUMERICS,
     )
     tensors = read_layout(timm_layout(config.blocks), source, config, "the timm ResNet that its tensors tell of")
+    given = setting(settings, "pretrained_cfg", dict, {})
+    stated = given.get("mean") is not None
     return Contents(
         format="timm",
         config=config,
         tensors=tensors,
         labels=read_labels(settings.get("label_names"), config.num_classes),
-        preprocessing=read_preprocessing(settings, config.image_size, channels),
+        preprocessing=from_config(given, config.image_size, channels) if stated else None,
+        doubt=None if stated else ask_pixels(source.origin, "timm's ResNets differ in how they crop"),
     )
 
 

@@ -14,6 +14,7 @@ from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.formats.all import FORMATS
 from vitrail.checkpoint.formats.folder import FOLDER_FILES, read_json
 from vitrail.checkpoint.formats.format import Weights
+from vitrail.checkpoint.formats.huggingface_types import refusal
 from vitrail.checkpoint.formats.names import NAMES, FormatName
 from vitrail.checkpoint.infer import Hints
 from vitrail.checkpoint.pickled import open_pickled
@@ -119,6 +120,8 @@ def _recognise(source: TensorSource, path: Path, hints: Hints) -> Contents:
     for form in FORMATS:
         if form.read is not None and form.recognises(names):
             return form.read(Weights(source=source, hints=hints, settings=settings, pixels=pixels))
+    if isinstance(kind := settings.get("model_type"), str):
+        raise CheckpointError(refusal(kind, source.origin))
     raise CheckpointError(_why_unknown(names, source.origin))
 
 
@@ -149,7 +152,8 @@ def _origin_hints(container: Container) -> dict[str, Any]:
     """Return what the tensors of a file that Vitrail wrote for another library do not show."""
     try:
         config = json.loads(container.metadata.get("vitrail.origin", "{}")).get("config") or {}
-        hints = {name: config[name] for name in ("num_heads", "pool") if name in config}
+        told = config | (json.loads(container.metadata.get("vitrail.origin", "{}")).get("numerics") or {})
+        hints = {name: told[name] for name in ("num_heads", "pool", "gelu", "norm_eps") if name in told}
         return hints | ({"image_size": tuple(map(int, config["image_size"]))} if "image_size" in config else {})
     except (ValueError, TypeError, AttributeError, RecursionError):
         return {}  # `_restore_origin` says so
@@ -172,5 +176,6 @@ def _restore_origin(contents: Contents, container: Container) -> Contents:
         config=original.config,
         labels=original.labels,
         preprocessing=original.preprocessing,
+        doubt=None,
         provenance=original.provenance,
     )

@@ -1,6 +1,7 @@
 """Rewriting a model as an equal one that another format can hold; every fold is exact."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from vitrail.model.positions import PositionKind, sincos_2d
 
 CLASS_TOKEN = "embedding.class_token"  # noqa: S105 - the name of a tensor
 TABLE = "embedding.positions.table"
+PATCH_BIAS = "embedding.projection.bias"
 
 
 def fold_positions(contents: Contents, holdable: tuple[PositionKind, ...]) -> Contents:
@@ -40,6 +42,47 @@ def fold_positions(contents: Contents, holdable: tuple[PositionKind, ...]) -> Co
     )
     note = f"the {config.positions} positions were written out as a plain table, which gives the same outputs."
     return contents.noting(note, config=dataclasses.replace(config, positions="learned-1d"), tensors=folded)
+
+
+def fold_prefix(source: TensorSource, table: str, tokens: Mapping[str, int], *, first: int) -> TensorSource:
+    """Add the positions of some tokens to these tokens themselves, and leave them out of the table.
+
+    `tokens` names them in the order of their entries, which begin at `first`, with how many each stands for.
+    """
+    places, start = {}, first
+    for name, count in tokens.items():
+        places[name] = slice(start, start + count)
+        start += count
+    _, length, dim = source.shape(table, 3)
+    spec = Spec((1, length - start + first, dim), source.specs[table].dtype)
+
+    def fetch(name: str) -> Tensor:
+        if name in places:
+            return source[name] + source[table][:, places[name]]
+        if name == table:
+            return source[table][:, [*range(first), *range(start, length)]]
+        return source[name]
+
+    return TensorSource(origin=source.origin, specs={**source.specs, table: spec}, fetch=fetch)
+
+
+def fold_patch_bias(contents: Contents) -> Contents:
+    """Add the bias of the patch projection to the positions of all patches, and leave zeros in its place."""
+    config, source = contents.config, contents.tensors
+    if not isinstance(config, ViTConfig) or TABLE not in source or not source[PATCH_BIAS].any():
+        return contents
+    first = int(bool(config.class_token))
+
+    def fetch(name: str) -> Tensor:
+        if name == PATCH_BIAS:
+            return torch.zeros_like(source[PATCH_BIAS])
+        if name == TABLE:
+            return torch.cat([source[TABLE][:first], source[TABLE][first:] + source[PATCH_BIAS]])
+        return source[name]
+
+    note = "the bias of the patch projection was added to the positions, which gives the same outputs."
+    folded = TensorSource(origin=source.origin, specs=source.specs, fetch=fetch)
+    return contents.noting(note, tensors=folded)
 
 
 def fold_class_entry(contents: Contents) -> Contents:

@@ -8,7 +8,7 @@ from typing import Any
 from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats.abilities import Abilities, check_expressible
+from vitrail.checkpoint.formats.abilities import Abilities, check_expressible, lacking, with_numerics
 from vitrail.checkpoint.formats.fold import fold_positions
 from vitrail.checkpoint.infer import Hints
 from vitrail.model.contract import ModelConfig
@@ -46,13 +46,18 @@ class Format:
     write: Callable[[Contents, Path], Contents]
     """Writes a model that it can hold, and returns what was written, with notes."""
 
+    def lacks(self, contents: Contents) -> int:
+        """Count the parts of a model that it cannot hold."""
+        abilities = self.abilities_for(contents.config)
+        return len(lacking(fold_positions(contents, abilities.positions).config, abilities))
+
     def save(self, contents: Contents, path: Path, *, lossy: bool) -> Contents:
         """Write a file, after what it cannot hold has been rewritten exactly, or refused."""
         self.check_path(path)
         abilities = self.abilities_for(contents.config)
         rewritten = fold_positions(contents, abilities.positions)
         check_expressible(rewritten.config, abilities, lossy=lossy)
-        return self.write(rewritten, path)
+        return self.write(rewritten.noting(config=with_numerics(rewritten.config, abilities)), path)
 
     def abilities_for(self, config: ModelConfig) -> Abilities:
         """Return what it can hold of a model with or without classes."""

@@ -27,9 +27,12 @@ from vitrail.checkpoint.formats.google_names import MODERN, OLD, BlockNames, lay
 from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_stages
 from vitrail.checkpoint.layout import Layout, read_layout, write_layout
 from vitrail.data.preprocessing import preset
-from vitrail.model.config import BackboneConfig, Pool, ViTConfig
+from vitrail.model.backbone import BackboneConfig
+from vitrail.model.config import Pool, ViTConfig
 
 MOST_LAYERS = 1000
+# Width, patch and positions of models whose images have pixels that fill no patch: SigLIP's So400m/14 at 384 pixels.
+_PUBLISHED_SIZES = {(1152, 14, 729): [(384, 384)]}
 _STACK = "Transformer/encoderblock/"
 _POSITIONS = ("Transformer/posembed_input/pos_embedding", "pos_embedding", "Transformer/pos_embedding")
 
@@ -161,9 +164,11 @@ def _infer(source: TensorSource, names: BlockNames, hints: Hints, *, big_vision:
     table = next((source.shape(name, 3) for name in _POSITIONS if name in source), None)
     class_entry = class_token
     if table is not None:
-        image_size, class_entry = tell_grid(table[1], cell, class_token=class_token, hints=hints, origin=source.origin)
+        sizes = _PUBLISHED_SIZES.get((dim, height, table[1]), ())
+        grid = tell_grid(table[1], cell, extras=(class_token, 0, 1), hints=hints, origin=source.origin, sizes=sizes)
+        image_size, class_entry, trim = grid.image_size, bool(grid.extra), grid.trim
     else:
-        image_size = hints.get("image_size", (224, 224))
+        image_size, trim = hints.get("image_size", (224, 224)), False
     config = ViTConfig(
         dim=dim,
         depth=count_blocks(source, r"Transformer/encoderblock_(\d+)/"),
@@ -179,6 +184,7 @@ def _infer(source: TensorSource, names: BlockNames, hints: Hints, *, big_vision:
         representation_size=source.shape("pre_logits/kernel", 2)[1] if "pre_logits/kernel" in source else None,
         positions="learned-1d" if table is not None else "sincos-2d" if big_vision else "none",
         position_resize="google",
+        trim=trim,
         gelu="tanh",
         norm_eps=1e-6,
     )

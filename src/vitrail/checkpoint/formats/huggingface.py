@@ -1,249 +1,233 @@
-"""Hugging Face's ViT: a folder with `config.json`, `model.safetensors` and `preprocessor_config.json`.
+"""Hugging Face's Vision Transformers: a folder with `config.json`, `model.safetensors` and `preprocessor_config.json`.
 
-The names on disk and those that transformers 5 keeps in memory are both read; the former are written. A model with
-classes is a `ViTForImageClassification`, which has no tanh layer; one without is a `ViTModel`, whose pooler is one.
+ViT, DeiT, MAE, MSN, I-JEPA, DINOv2 with and without registers, DINOv3, and the image towers of CLIP and SigLIP. The
+names on disk and those that transformers 5 keeps in memory are both read; the former are written.
 """
 
-from pathlib import Path
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats.abilities import Abilities
-from vitrail.checkpoint.formats.folder import numbers, setting, write_json, write_state
-from vitrail.checkpoint.formats.format import Format, Weights
-from vitrail.checkpoint.infer import Hints, count_blocks, tell_grid, tell_heads
-from vitrail.checkpoint.layout import BATCHED, Entry, Layout, named, patches_oihw, read_layout, stacked, write_layout
-from vitrail.data.preprocessing import Interpolation, Preprocessing, preset
-from vitrail.model.config import ViTConfig
+from vitrail.checkpoint.formats.fold import fold_prefix
+from vitrail.checkpoint.formats.folder import setting
+from vitrail.checkpoint.formats.format import Weights
+from vitrail.checkpoint.formats.huggingface_names import Dialect, layout, our_name, with_our_names
+from vitrail.checkpoint.formats.huggingface_pixels import read_pixels
+from vitrail.checkpoint.formats.huggingface_types import GELUS, TYPES, VIT, Type, type_of
+from vitrail.checkpoint.infer import Grid, Hints, count_blocks, state_size, tell_grid, tell_heads
+from vitrail.checkpoint.layout import read_layout
+from vitrail.model.config import Pool, ViTConfig
+from vitrail.model.gelu import Gelu
+from vitrail.model.rotary import RotaryConfig
 
-# Our part of a block -> theirs, on disk and in the memory of transformers 5.
-_ON_DISK = {
-    "norm1": "layernorm_before",
-    "qkv": ("attention.attention.query", "attention.attention.key", "attention.attention.value"),
-    "attention.out": "attention.output.dense",
-    "norm2": "layernorm_after",
-    "mlp.hidden": "intermediate.dense",
-    "mlp.out": "output.dense",
+# A class that computes something else with the same weights -> why.
+_DIFFERENT = {
+    "ViTForMaskedImageModeling": "a decoder of pixels",
+    "DeiTForMaskedImageModeling": "a decoder of pixels",
 }
-_IN_MEMORY = {
-    "norm1": "layernorm_before",
-    "qkv": ("attention.q_proj", "attention.k_proj", "attention.v_proj"),
-    "attention.out": "attention.o_proj",
-    "norm2": "layernorm_after",
-    "mlp.hidden": "mlp.fc1",
-    "mlp.out": "mlp.fc2",
-}
-_GELU = {"gelu": "erf", "gelu_new": "tanh", "gelu_pytorch_tanh": "tanh", "gelu_fast": "tanh"}
-_RESAMPLE: dict[int, Interpolation] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
 
 
 def recognises(names: set[str]) -> bool:
-    """Tell whether a state dict is a ViT of transformers, with or without a classifier around it."""
-    return any(name.removeprefix("vit.") == "embeddings.patch_embeddings.projection.weight" for name in names)
+    """Tell whether a state dict is a Vision Transformer of transformers, with or without a classifier around it."""
+    return any(our_name(name) == "patch.weight" for name in names)
 
 
 def read(weights: Weights) -> Contents:
     """Read a state dict, with the two JSON files beside it where there are any."""
-    source, settings = weights.source, weights.settings
-    _check_settings(settings, source.origin)
-    prefix = "vit." if any(name.startswith("vit.") for name in source) else ""
-    in_memory = any(name.startswith(f"{prefix}layers.") for name in source)
-    config, notes = _infer(source, prefix, weights.hints, settings, in_memory=in_memory)
-    table = layout(config, prefix=prefix, in_memory=in_memory)
-    tensors = read_layout(table, source, config, "the Hugging Face ViT that it tells of")
+    settings = weights.settings
+    kind = type_of(settings, weights.source.origin)
+    _check_settings(settings, weights.source.origin)
+    tower = setting(settings, "vision_config", dict, settings)
+    source, notes = with_our_names(weights.source)
+    kind = kind or _likely_type(source)
+    source, aside = _used(source, settings)
+    config, grid, more = _infer(source, kind, tower, weights.hints, settings)
+    if grid.extra > bool(config.class_token):
+        source = fold_prefix(source, "positions", {"distillation_token": 1}, first=1)
+    tensors = read_layout(
+        layout(config, _dialect(source, config, kind, tower)),
+        source,
+        config,
+        f"the Hugging Face model ({kind.name}) that it tells of",
+    )
+    pixels, doubt = read_pixels(weights.pixels, kind.name, config.image_size, config.channels, source.origin)
     return Contents(
         format="huggingface",
         config=config,
         tensors=tensors,
         labels=_labels(settings, config.num_classes),
-        preprocessing=_preprocessing(weights.pixels, config),
-        notes=notes,
+        preprocessing=pixels,
+        doubt=doubt,
+        notes=notes + aside + more,
     )
 
 
-def write(contents: Contents, path: Path) -> Contents:
-    """Write a folder that `transformers` loads."""
-    config = contents.config
-    assert isinstance(config, ViTConfig)  # noqa: S101 - the format holds no others
-    base_model = config.num_classes == 0
-    table = layout(config, prefix="" if base_model else "vit.", in_memory=False)
-    pixels = contents.preprocessing or preset("huggingface", image_size=config.image_size, channels=config.channels)
-    write_state(write_layout(table, contents.tensors), path / "model.safetensors")
-    write_json(path / "config.json", _settings(contents, config))
-    write_json(path / "preprocessor_config.json", _pixels(pixels))
-    notes = []
-    if base_model and config.representation_size is None:
-        notes.append("ViTModel always has a pooler, which this model has not: load it with add_pooling_layer=False.")
-    if pixels.geometry == "crop":
-        notes.append("ViTImageProcessor does not crop: preprocessor_config.json resizes the whole image instead.")
-    return contents.noting(*notes)
+def _likely_type(source: TensorSource) -> Type:
+    """Tell the type of weights without their `config.json`."""
+    if "positions" not in source:
+        return TYPES["dinov3_vit"]
+    if "pre_norm.weight" in source:
+        return TYPES["clip"]
+    if "pool.probe" in source:
+        return TYPES["siglip"]
+    if "blocks.0.scale1" in source:
+        return TYPES["dinov2_with_registers" if "registers" in source else "dinov2"]
+    return TYPES["deit"] if "distillation_token" in source else VIT
 
 
-def layout(config: ViTConfig, *, prefix: str, in_memory: bool) -> Layout:
-    """List every tensor."""
-    names = _IN_MEMORY if in_memory else _ON_DISK
-    embeddings = f"{prefix}embeddings"
-    table = [
-        Entry(
-            "embedding.projection.weight",
-            (f"{embeddings}.patch_embeddings.projection.weight",),
-            patches_oihw(config.patch_size),
-        ),
-        Entry("embedding.projection.bias", (f"{embeddings}.patch_embeddings.projection.bias",)),
-        Entry("embedding.class_token", (f"{embeddings}.cls_token",), BATCHED),
-        Entry("embedding.positions.table", (f"{embeddings}.position_embeddings",), BATCHED),
-        *named("encoder.norm", f"{prefix}layernorm"),
-        *named("head.representation", f"{prefix}pooler.dense"),
-        *named("head.linear", "classifier"),
-    ]
-    for layer in range(config.depth):
-        ours, theirs = f"encoder.blocks.{layer}", _block(prefix, layer, in_memory=in_memory)
-        for part in ("weight", "bias"):
-            parts = tuple(f"{theirs}.{name}.{part}" for name in names["qkv"])
-            table.append(Entry(f"{ours}.attention.qkv.{part}", parts, stacked(3)))
-        for our_name, their_name in names.items():
-            table += named(f"{ours}.{our_name}", f"{theirs}.{their_name}") if isinstance(their_name, str) else []
-    return table
+def _check_settings(settings: Mapping[str, Any], origin: str) -> None:
+    """Refuse a class or an activation that is not of these models, by name."""
+    classes = settings.get("architectures")
+    for name in classes if isinstance(classes, list) else ():
+        if name in _DIFFERENT:
+            raise CheckpointError(f"{origin} is a {name}, which has {_DIFFERENT[name]}; save its encoder alone.")
+    act = settings.get("pooler_act", "tanh")
+    if act != "tanh":
+        raise CheckpointError(f"{origin} has the activation {act!r} in its pooler (pooler_act); only tanh is read.")
 
 
-def _block(prefix: str, layer: int, *, in_memory: bool) -> str:
-    return f"{prefix}layers.{layer}" if in_memory else f"{prefix}encoder.layer.{layer}"
-
-
-def _check_settings(settings: dict[str, Any], origin: str) -> None:
-    """Refuse models that are not a plain ViT, by name."""
-    if not settings:
-        return
-    kind = settings.get("model_type")
-    if kind != "vit":
-        raise CheckpointError(f"{origin} is a Hugging Face model of the type {kind!r}; only 'vit' is read.")
-    if settings.get("qkv_bias", True) is not True:
-        raise CheckpointError(f"{origin} has no bias in q, k and v (qkv_bias), which the paper's model has.")
-    if str(settings.get("hidden_act", "gelu")) not in _GELU:
-        raise CheckpointError(
-            f"{origin} has the activation {settings['hidden_act']!r}; only {', '.join(_GELU)} are GELU."
-        )
+def _used(source: TensorSource, settings: Mapping[str, Any]) -> tuple[TensorSource, tuple[str, ...]]:
+    """Leave aside layers of the tower that its classifier does not see: these models take the mean of all tokens."""
+    classes = settings.get("architectures") or ["?"]
+    unused = {"SiglipForImageClassification": r"pool\.", "CLIPForImageClassification": r"norm\."}
+    pattern = unused.get(classes[0]) if isinstance(classes, list) else None
+    if pattern is None or "classifier.weight" not in source:
+        return source, ()
+    names = {name: name for name in source if not re.match(pattern, name)}
+    note = (
+        () if len(names) == len(source) else ("a layer of the file that its classifier does not see was left aside.",)
+    )
+    return source.renamed(names), note
 
 
 def _infer(
-    source: TensorSource, prefix: str, hints: Hints, settings: dict[str, Any], *, in_memory: bool
-) -> tuple[ViTConfig, tuple[str, ...]]:
+    source: TensorSource, kind: Type, tower: dict[str, Any], hints: Hints, settings: Mapping[str, Any]
+) -> tuple[ViTConfig, Grid, tuple[str, ...]]:
     """Tell sizes from the tensors, what they do not show from `config.json`, and what was assumed."""
-    dim, channels, height, width = source.shape(f"{prefix}embeddings.patch_embeddings.projection.weight", 4)
-    count = source.shape(f"{prefix}embeddings.position_embeddings", 3)[1]
-    known: dict[str, Any] = {}
-    if "num_attention_heads" in settings:
-        known["num_heads"] = setting(settings, "num_attention_heads", int, 0)
-    size = settings.get("image_size")
-    sides = size if isinstance(size, list) else [size, size]
-    if len(sides) == 2 and all(type(side) is int and side > 0 for side in sides):
-        known["image_size"] = tuple(sides)
-    image_size, _ = tell_grid(count, (height, width), class_token=True, hints=dict(hints) | known, origin=source.origin)
-    depth = count_blocks(source, rf"{prefix}(?:layers|encoder\.layer)\.(\d+)\.")
-    mlp = (_IN_MEMORY if in_memory else _ON_DISK)["mlp.hidden"]
-    mlp_dim = source.shape(f"{_block(prefix, 0, in_memory=in_memory)}.{mlp}.weight", 2)[0]
-    heads, notes = tell_heads(dim, depth, mlp_dim, dict(hints) | known, source.origin)
-    pooler = f"{prefix}pooler.dense.weight"
+    dim, channels, height, width = source.shape("patch.weight", 4)
+    registers = (
+        source.shape("registers", 3)[1] if "registers" in source and 0 not in source.specs["registers"].shape else 0
+    )
+    class_token, distilled = "class_token" in source, "distillation_token" in source
+    grid = _infer_grid(source, kind, tower, (height, width), hints, prefix=class_token + distilled)
+    depth = count_blocks(source, r"blocks\.(\d+)\.")
+    packed = "blocks.0.packed.weight" in source
+    mlp_dim = source.shape(f"blocks.0.{'packed' if packed else 'hidden'}.weight", 2)[0] // (2 if packed else 1)
+    known = dict(hints)
+    if "num_attention_heads" in tower:
+        known["num_heads"] = setting(tower, "num_attention_heads", int, 0)
+    heads, notes = tell_heads(dim, depth, mlp_dim, known, source.origin)
+    gated = packed or "blocks.0.gate.weight" in source
+    scaled = "blocks.0.scale1" in source
+    pool = _infer_pool(source, kind)
     config = ViTConfig(
         dim=dim,
         depth=depth,
         num_heads=heads,
         mlp_dim=mlp_dim,
         patch_size=(height, width),
-        image_size=image_size,
+        image_size=grid.image_size,
         channels=channels,
-        num_classes=source.shape("classifier.weight", 2)[0] if "classifier.weight" in source else 0,
-        representation_size=source.shape(pooler, 2)[0] if pooler in source else None,
-        position_resize="huggingface",
-        gelu=_GELU[str(settings.get("hidden_act", "gelu"))],  # type: ignore[arg-type]  # a table of Gelu
-        norm_eps=setting(settings, "layer_norm_eps", float, 1e-12),
-        dropout=setting(settings, "hidden_dropout_prob", float, 0.0),
-        attention_dropout=setting(settings, "attention_probs_dropout_prob", float, 0.0),
+        num_classes=_num_classes(source),
+        pool=pool,
+        class_token=class_token,
+        distillation_token=distilled,
+        registers=registers,
+        norm_embedded="pre_norm.weight" in source,
+        norm_encoded="norm.weight" in source,
+        representation_size=source.shape("pooler.weight", 2)[0] if "pooler.weight" in source else None,
+        projection_size=source.shape("visual_projection.weight", 2)[0]
+        if "visual_projection.weight" in source
+        else None,
+        positions="learned-1d" if "positions" in source else "none",
+        position_resize=kind.resize,
+        rotary=RotaryConfig(base=setting(tower, "rope_theta", float, 100.0)) if kind.name == "dinov3_vit" else None,
+        trim=grid.trim,
+        mlp="swiglu" if gated else "gelu",
+        layer_scale=setting(tower, "layerscale_value", float, 1.0) if scaled else None,
+        gelu=_infer_gelu(source, kind, tower, hints, settings, gated=gated),
+        norm_eps=setting(tower, "layer_norm_eps", float, kind.norm_eps),
+        dropout=setting(tower, "hidden_dropout_prob", float, 0.0),
+        attention_dropout=setting(
+            tower, "attention_probs_dropout_prob", float, setting(tower, "attention_dropout", float, 0.0)
+        ),
     )
-    return config, notes
+    return config, grid, notes
 
 
-def _settings(contents: Contents, config: ViTConfig) -> dict[str, Any]:
-    """Write `config.json`."""
-    labels = contents.labels or tuple(f"LABEL_{number}" for number in range(config.num_classes))
-    dtype = str(contents.tensors.specs["embedding.projection.weight"].dtype).removeprefix("torch.")
-    settings: dict[str, Any] = {
-        "architectures": ["ViTForImageClassification" if config.num_classes else "ViTModel"],
-        "model_type": "vit",
-        "dtype": dtype,
-        "hidden_size": config.dim,
-        "num_hidden_layers": config.depth,
-        "num_attention_heads": config.num_heads,
-        "intermediate_size": config.mlp_dim,
-        "hidden_act": {"erf": "gelu", "tanh": "gelu_pytorch_tanh"}[config.gelu],
-        "hidden_dropout_prob": config.dropout,
-        "attention_probs_dropout_prob": config.attention_dropout,
-        "layer_norm_eps": config.norm_eps,
-        "image_size": _side(config.image_size),
-        "patch_size": _side(config.patch_size),
-        "num_channels": config.channels,
-        "qkv_bias": True,
-        "encoder_stride": config.patch_size[0],
-        "pooler_act": "tanh",
-        "pooler_output_size": config.representation_size or config.dim,
-    }
-    if config.num_classes:
-        settings["id2label"] = {str(number): label for number, label in enumerate(labels)}
-        settings["label2id"] = {label: number for number, label in enumerate(labels)}
-    return settings
+def _infer_grid(
+    source: TensorSource, kind: Type, tower: Mapping[str, Any], cell: tuple[int, int], hints: Hints, *, prefix: int
+) -> Grid:
+    sizes = state_size(tower, "image_size")
+    if "positions" not in source:
+        size = hints.get("image_size") or next(iter(sizes), (kind.image_size, kind.image_size))
+        return Grid(size, 0, bool(size[0] % cell[0] or size[1] % cell[1]))
+    shape = source.specs["positions"].shape
+    count = source.shape("positions", len(shape) if len(shape) == 2 else 3)[-2]
+    return tell_grid(count, cell, extras=(prefix,), hints=hints, origin=source.origin, sizes=sizes)
 
 
-def _side(size: tuple[int, int]) -> int | list[int]:
-    return size[0] if size[0] == size[1] else list(size)
+def _infer_pool(source: TensorSource, kind: Type) -> Pool:
+    if "cls_classifier.weight" in source:
+        return "distilled"
+    if "pool.probe" in source:
+        return "attention"
+    if "class_token" not in source or (kind.name == "clip" and "classifier.weight" in source):
+        return "mean"
+    return "class-and-mean" if kind.name.startswith("dinov2") and "classifier.weight" in source else "class-token"
 
 
-def _pixels(pixels: Preprocessing) -> dict[str, Any]:
-    """Write `preprocessor_config.json`; Pillow, which it runs on, always averages when it shrinks."""
-    return {
-        "image_processor_type": "ViTImageProcessor",
-        "do_resize": True,
-        "size": {"height": pixels.image_size[0], "width": pixels.image_size[1]},
-        "resample": next(number for number, name in _RESAMPLE.items() if name == pixels.interpolation),
-        "do_rescale": True,
-        "rescale_factor": 1 / 255,
-        "do_normalize": True,
-        "image_mean": list(pixels.mean),
-        "image_std": list(pixels.std),
-    }
+def _infer_gelu(
+    source: TensorSource, kind: Type, tower: dict[str, Any], hints: Hints, settings: Mapping[str, Any], *, gated: bool
+) -> Gelu:
+    """Tell the activation; a gate always has SiLU."""
+    act = setting(tower, "hidden_act", str, kind.act)
+    if gated:
+        if act not in ("silu", "swish", "gelu") or (act == "gelu" and kind.name == "dinov3_vit" and settings):
+            raise CheckpointError(f"{source.origin} has the activation {act!r} in a gated MLP; only silu is read.")
+        return "erf"
+    if "gelu" in hints:
+        gelu: Gelu = hints["gelu"]
+        return gelu
+    if not settings and kind.name == "clip":
+        raise CheckpointError(
+            f"{source.origin} does not say its gelu, and image towers of CLIP differ: OpenAI's have quick, OpenCLIP's "
+            "erf; give gelu."
+        )
+    if act not in GELUS:
+        raise CheckpointError(f"{source.origin} has the activation {act!r}; only {', '.join(GELUS)} are GELU.")
+    return GELUS[act]
 
 
-def _preprocessing(given: dict[str, Any], config: ViTConfig) -> Preprocessing:
-    """Take over what `preprocessor_config.json` says, and the usual for what it does not."""
-    usual = preset("huggingface", image_size=config.image_size, channels=config.channels)
-    mean, std = numbers(given, "image_mean", usual.mean), numbers(given, "image_std", usual.std)
-    if not setting(given, "do_normalize", bool, True):
-        mean, std = (0.0,) * len(mean), (1.0,) * len(std)
-    return Preprocessing(
-        image_size=config.image_size,
-        interpolation=_RESAMPLE.get(setting(given, "resample", int, 2), "bilinear"),
-        antialias=True,
-        mean=mean,
-        std=std,
+def _num_classes(source: TensorSource) -> int:
+    heads = [name for name in ("classifier.weight", "cls_classifier.weight") if name in source]
+    return source.shape(heads[0], 2)[0] if heads else 0
+
+
+def _dialect(source: TensorSource, config: ViTConfig, kind: Type, tower: dict[str, Any]) -> Dialect:
+    """Tell the way of writing, and which biases the settings leave out."""
+    missing: list[str] = []
+    if not setting(tower, "qkv_bias", bool, True):
+        missing = ["query", "key", "value"]
+    elif kind.name == "dinov3_vit":
+        flags = {"query": "query_bias", "key": "key_bias", "value": "value_bias", "out": "proj_bias"}
+        flags |= dict.fromkeys(("hidden", "gate", "shrink"), "mlp_bias")
+        missing = [name for name, flag in flags.items() if not setting(tower, flag, bool, flag != "key_bias")]
+    absent = {f"blocks.{layer}.{name}.bias" for layer in range(config.depth) for name in missing}
+    return Dialect(
+        flat="positions" in source and len(source.specs["positions"].shape) == 2,
+        packed="blocks.0.packed.weight" in source,
+        absent=frozenset(absent | ({"patch.bias"} if config.norm_embedded else set())),
     )
 
 
-def _labels(settings: dict[str, Any], num_classes: int) -> tuple[str, ...] | None:
+def _labels(settings: Mapping[str, Any], num_classes: int) -> tuple[str, ...] | None:
     """Return the class names, unless they are the numbers that transformers makes up."""
     names = settings.get("id2label")
     if not isinstance(names, dict) or num_classes == 0 or len(names) != num_classes:
         return None
     labels = tuple(str(names.get(str(number), f"LABEL_{number}")) for number in range(num_classes))
     return None if labels == tuple(f"LABEL_{number}" for number in range(num_classes)) else labels
-
-
-FORMAT = Format(
-    name="huggingface",
-    suffixes=("",),
-    abilities=Abilities(library="Hugging Face's ViTForImageClassification"),
-    headless=Abilities(library="Hugging Face's ViTModel", representation=True),
-    recognises=recognises,
-    read=read,
-    write=write,
-)

@@ -1,32 +1,63 @@
 """What timm keeps beside its weights: the arguments of its constructor, class names and preprocessing."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from vitrail.base.errors import CheckpointError, did_you_mean
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.folder import numbers, setting
-from vitrail.data.preprocessing import Preprocessing, preset
+from vitrail.checkpoint.formats.timm_facts import Facts
+from vitrail.checkpoint.infer import ask_pixels
+from vitrail.data.preprocessing import (
+    CLIP_MEAN,
+    CLIP_STD,
+    HALF,
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    Preprocessing,
+    preset,
+)
 from vitrail.model.config import ViTConfig
 from vitrail.model.patches import Size
+
+_POOLS = {"class-token": "token", "mean": "avg", "attention": "map", "distilled": "token"}
+_GELUS = {"tanh": "gelu_tanh", "erf": "gelu", "quick": "quick_gelu"}
+_STATISTICS = {
+    "half": (HALF, HALF),
+    "imagenet": (IMAGENET_MEAN, IMAGENET_STD),
+    "clip": (CLIP_MEAN, CLIP_STD),
+}
 
 
 def arguments(config: ViTConfig) -> dict[str, Any]:
     """Return the arguments of timm's constructor for a model."""
-    pools = {"class-token": "token", "mean": "avg", "attention": "map"}
-    return {
+    given: dict[str, Any] = {
         "img_size": list(config.image_size),
         "patch_size": list(config.patch_size),
         "in_chans": config.channels,
-        "num_classes": config.num_classes,
-        "global_pool": pools[config.pool],
+        "num_classes": config.projection_size or config.num_classes,
+        "global_pool": _POOLS[config.pool],
         "embed_dim": config.dim,
         "depth": config.depth,
         "num_heads": config.num_heads,
-        "mlp_ratio": _ratio(config.mlp_dim, config.dim),
+        "mlp_ratio": _ratio(config.mlp_dim * (2 if config.mlp == "swiglu" else 1), config.dim),
         "class_token": bool(config.class_token),
         "pos_embed": "learn" if config.positions == "learned-1d" else "none",
         "fc_norm": config.norm_pooled,
-        "act_layer": {"tanh": "gelu_tanh", "erf": "gelu"}[config.gelu],
+        "act_layer": _GELUS[config.gelu],
     }
+    if config.layer_scale is not None:
+        given["init_values"] = config.layer_scale or 1.0  # timm takes 0 for none
+    if config.registers:
+        given["reg_tokens"] = config.registers
+    if config.norm_embedded:
+        given["pre_norm"] = True
+    if not config.norm_encoded:
+        given["final_norm"] = False
+    if config.pool in ("mean", "attention") and config.num_prefix and config.first_pooled == 0:
+        given["pool_include_prefix"] = True
+    return given
 
 
 def _ratio(mlp_dim: int, dim: int) -> float:
@@ -78,16 +109,73 @@ def read_labels(names: Any, num_classes: int) -> tuple[str, ...] | None:
     return tuple(names) if good and num_classes else None
 
 
-def read_preprocessing(settings: dict[str, Any], image_size: Size, channels: int) -> Preprocessing:
+def read_preprocessing(
+    settings: Mapping[str, Any], facts: Facts, config: ViTConfig
+) -> tuple[Preprocessing | None, str | None]:
+    """Return how images become input, or the sentence that asks for it.
+
+    What `pretrained_cfg` says comes first, then what the published files of the architectures that it may be agree on.
+    """
+    given = setting(dict(settings), "pretrained_cfg", dict, {})
+    if given.get("mean") is not None:
+        mode = given.get("crop_mode") or "center"
+        if mode not in ("center", "squash"):
+            return None, f"{facts.origin} crops images in the way {mode!r}, which is not known; give preprocessing."
+        return from_config(given, config.image_size, config.channels), None
+    ways = _published(settings, facts, config)
+    if len(set(ways.values())) == 1:
+        return next(iter(ways.values())), None
+    several = {way: name for name, way in ways.items()}
+    known_ways = "; ".join(
+        f"{name}: mean {_text(way.mean)}, crop {way.crop_fraction:g}" for way, name in list(several.items())[:2]
+    )
+    why = f"published models like it differ ({known_ways})" if several else "no published model is like it"
+    return None, f"{ask_pixels(facts.origin, why)[:-1]}; or give the model's name in timm as architecture."
+
+
+def from_config(given: dict[str, Any], image_size: Size, channels: int) -> Preprocessing:
     """Take over what the `pretrained_cfg` of a `config.json` says, and timm's usual for what it does not."""
-    given = setting(settings, "pretrained_cfg", dict, {})
     usual = preset("timm", image_size=image_size, channels=channels)
-    return Preprocessing(
-        image_size=image_size,
+    return replace(
+        usual,
         geometry="square" if given.get("crop_mode") == "squash" else "crop",
         crop_fraction=setting(given, "crop_pct", float, usual.crop_fraction),
         interpolation=setting(given, "interpolation", str, usual.interpolation),  # type: ignore[arg-type]
-        antialias=True,
         mean=numbers(given, "mean", usual.mean),
         std=numbers(given, "std", usual.std),
     )
+
+
+def _published(settings: Mapping[str, Any], facts: Facts, config: ViTConfig) -> dict[str, Preprocessing]:
+    """Return what the published files do that this one may be, by their names."""
+    named = facts.hints.get("architecture") or setting(dict(settings), "architecture", str, "")
+    tag = named.partition(".")[2]
+    ways = {}
+    for name, row in facts.rows.items() if facts.sized else ():
+        tags = row["tags"]
+        if named and len(facts.rows) == 1:  # its own tag, or timm's first
+            if tag not in tags:
+                raise CheckpointError(f"timm has no {name} with the tag {tag!r}.{did_you_mean(tag, tags)}")
+            tags = {tag: tags[tag]}
+        for tag_name, way in tags.items():
+            ways[f"{name}.{tag_name}".rstrip(".")] = way
+    same = {name: way for name, way in ways.items() if tuple(way[4]) == config.image_size}
+    return {name: _from_row(way, config) for name, way in (same or ways).items()} if config.channels == 3 else {}
+
+
+def _from_row(way: list[Any], config: ViTConfig) -> Preprocessing:
+    statistics, interpolation, crop_fraction, mode, _ = way
+    mean, std = _STATISTICS[statistics] if isinstance(statistics, str) else statistics
+    return Preprocessing(
+        image_size=config.image_size,
+        geometry="square" if mode == "squash" else "crop",
+        crop_fraction=crop_fraction,
+        interpolation=interpolation,
+        antialias=True,
+        mean=tuple(mean),
+        std=tuple(std),
+    )
+
+
+def _text(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:g}" for value in values)

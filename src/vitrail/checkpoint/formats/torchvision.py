@@ -25,13 +25,8 @@ def read(weights: Weights) -> Contents:
     source, hints = weights.source, weights.hints
     mlp = _OLD_MLP if "encoder.layers.encoder_layer_0.mlp.linear_1.weight" in source else _MLP
     dim, channels, height, width = source.shape("conv_proj.weight", 4)
-    image_size, _ = tell_grid(
-        source.shape("encoder.pos_embedding", 3)[1],
-        (height, width),
-        class_token=True,
-        hints=hints,
-        origin=source.origin,
-    )
+    count = source.shape("encoder.pos_embedding", 3)[1]
+    image_size = tell_grid(count, (height, width), extras=(1,), hints=hints, origin=source.origin).image_size
     depth = count_blocks(source, r"encoder\.layers\.encoder_layer_(\d+)\.")
     mlp_dim = source.shape(f"encoder.layers.encoder_layer_0.{mlp[0]}.weight", 2)[0]
     heads, notes = tell_heads(dim, depth, mlp_dim, hints, source.origin)
