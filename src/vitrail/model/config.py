@@ -172,9 +172,19 @@ class ViTConfig(ModelConfig, kind="vit"):
             ) from None
 
     @property
+    def num_prefix(self) -> int:
+        """How many tokens stand before those of the patches."""
+        return int(bool(self.class_token))
+
+    @property
+    def attention_shape(self) -> Size:
+        """Blocks with attention maps, and heads of each."""
+        return self.depth, self.num_heads
+
+    @property
     def num_tokens(self) -> int:
         """Length of the sequence: N patches and the class token."""
-        return self.grid[0] * self.grid[1] + bool(self.class_token)
+        return self.grid[0] * self.grid[1] + self.num_prefix
 
     @property
     def feature_width(self) -> int:

@@ -23,10 +23,10 @@ from torch import Generator, Tensor, nn
 from vitrail.base.errors import ConfigError
 from vitrail.base.processor import settle
 from vitrail.base.settings import Tagged, from_dict
-from vitrail.base.shapes import AttentionMap, Images, KeptPatches, Logits, Representation
+from vitrail.base.shapes import AttentionMap, Images, KeptPatches, Logits, PoolWeights, Representation
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size
-from vitrail.model.trace import Encoded, Selection
+from vitrail.model.trace import Encoded, Reduce, Selection
 from vitrail.model.units import Unit, counted
 
 
@@ -75,6 +75,21 @@ class ModelConfig(Tagged, ABC):
     def sequence(self) -> int:
         """How many tokens an image becomes; 0 where there are none."""
         return 0
+
+    @property
+    def grid(self) -> Size | None:
+        """Rows and columns of patches; None where the model has none."""
+        return None
+
+    @property
+    def num_prefix(self) -> int:
+        """How many tokens stand before those of the patches."""
+        return 0
+
+    @property
+    def attention_shape(self) -> Size:
+        """How many blocks have attention maps, and how many heads each; (0, 0) for a model without attention."""
+        return 0, 0
 
     @property
     def draws(self) -> bool:
@@ -182,6 +197,7 @@ class Model(nn.Module, ABC):
         layers: Selection = None,  # noqa: ARG002
         attention: Selection = None,  # noqa: ARG002
         heads: Selection = "all",  # noqa: ARG002
+        reduce: Reduce | None = None,  # noqa: ARG002
         pooled_only: bool = False,  # noqa: ARG002
     ) -> Encoded:
         """Run the network up to its head, and keep nothing on the way but what is asked for.
@@ -190,14 +206,19 @@ class Model(nn.Module, ABC):
         drawn from `generator` or from torch's global one; the result has their numbers. `any_size` takes images of
         another size than the model's own.
 
-        What is kept: the outputs of `layers`, numbered as by `layers()`, and A of the blocks `attention` for `heads`.
-        `pooled_only` leaves out whatever the head does not see, unless it is asked for.
+        What is kept: the outputs of `layers`, numbered as by `layers()`, and of the blocks `attention` A of `heads`, or
+        what `reduce` makes of it as soon as it is there, so that one A at a time is in memory. `pooled_only` leaves out
+        whatever the head does not see, unless it is asked for.
         """
         raise ConfigError(f"a {self.config.noun} shows nothing of what lies before its head; use features.")
 
     def represent(self, encoded: Tensor) -> Representation:
         """Turn the encoder's output into what the last linear layer sees."""
         return encoded
+
+    def pool_weights(self, encoded: Tensor) -> PoolWeights:  # noqa: ARG002 - for kinds with tokens
+        """Return how much pooling reads of each token of the encoder's output, as shares that sum to 1."""
+        raise ConfigError(f"a {self.config.noun} does not pool tokens; choose a method that needs no attention.")
 
     @abstractmethod
     def layers(self) -> list[Layer]:

@@ -3,8 +3,9 @@
 import torch
 from torch import nn
 
-from vitrail.base.shapes import KeptTokens, Logits, Pooled, Representation
+from vitrail.base.shapes import KeptTokens, Keys, Logits, Pooled, PoolWeights, Queries, Representation
 from vitrail.model import kernels
+from vitrail.model.attention import attention_map
 from vitrail.model.config import ViTConfig
 from vitrail.model.mlp import Mlp
 from vitrail.model.units import Unit
@@ -25,11 +26,21 @@ class AttentionPool(nn.Module):
 
     def forward(self, tokens: KeptTokens) -> Pooled:
         """Pool a sequence into one vector."""
+        query, keys, values = self.project(tokens)
+        pooled = self.out(kernels.attend(query, keys, values).transpose(1, 2).flatten(2))
+        return (pooled + self.mlp(self.norm(pooled))).squeeze(1)
+
+    def project(self, tokens: KeptTokens) -> tuple[Queries, Keys, Keys]:
+        """Compute the learned query, and a key and a value of each token."""
         query = self.query(self.probe).expand(tokens.shape[0], 1, -1)
         query = query.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
         keys, values = self.key_value(tokens).unflatten(2, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
-        pooled = self.out(kernels.attend(query, keys, values).transpose(1, 2).flatten(2))
-        return (pooled + self.mlp(self.norm(pooled))).squeeze(1)
+        return query, keys, values
+
+    def weights(self, tokens: KeptTokens) -> PoolWeights:
+        """Return the share of each token, as a mean over heads."""
+        query, keys, _ = self.project(tokens)
+        return attention_map(query, keys).mean(dim=1).squeeze(1)
 
 
 class Head(nn.Module):
@@ -61,6 +72,17 @@ class Head(nn.Module):
         if self.norm is not None:
             pooled = self.norm(pooled)
         return pooled if self.representation is None else self.representation(pooled).tanh()
+
+    def pool_weights(self, tokens: KeptTokens) -> PoolWeights:
+        """Return how much pooling reads of each token."""
+        if self.pool is not None:
+            return self.pool.weights(tokens)
+        weights = tokens.new_zeros(tokens.shape[:2])
+        if self.pool_kind == "mean":
+            weights[:, self.first_patch :] = 1 / (tokens.shape[1] - self.first_patch)
+        else:
+            weights[:, 0] = 1
+        return weights
 
 
 def head_cost(config: ViTConfig) -> Unit:

@@ -19,7 +19,7 @@ from vitrail.model.checks import check_choice, check_count, check_divides, check
 from vitrail.model.contract import Layer, Model, ModelConfig
 from vitrail.model.convolution import Stage, Standardisation, make_conv, make_norm
 from vitrail.model.patches import Size
-from vitrail.model.trace import NOTHING, Encoded, Recorder, ResNetTrace, Selection, select
+from vitrail.model.trace import NOTHING, Encoded, Recorder, Reduce, ResNetTrace, Selection, select
 from vitrail.model.units import Unit
 from vitrail.model.vit import check_images
 
@@ -142,6 +142,7 @@ class ResNet(Model, config=ResNetConfig):
         layers: Selection = None,
         attention: Selection = None,
         heads: Selection = "all",  # noqa: ARG002
+        reduce: Reduce | None = None,  # noqa: ARG002
         pooled_only: bool = False,  # noqa: ARG002 - the head sees all
     ) -> Encoded:
         """Map images to the last feature map."""
@@ -149,7 +150,8 @@ class ResNet(Model, config=ResNetConfig):
         if attention is not None:
             raise ConfigError("a ResNet has no attention maps; leave attention out.")
         recorder = Recorder(layers=select(layers, len(self.stages) + 1, "layers"))
-        return Encoded(output=self.run(images, recorder), layers=recorder.layers)
+        features = self.run(images, recorder)
+        return Encoded(output=features, layers=recorder.layers, feature_map=features)
 
     def represent(self, encoded: FeatureMap) -> Representation:
         """Norm, ReLU, mean over the map."""

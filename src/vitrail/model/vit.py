@@ -3,7 +3,7 @@
 from torch import Generator, nn
 
 from vitrail.base.errors import InputError
-from vitrail.base.shapes import Images, KeptPatches, KeptTokens, Logits, Representation
+from vitrail.base.shapes import Images, KeptPatches, KeptTokens, Logits, PoolWeights, Representation
 from vitrail.model.config import ViTConfig
 from vitrail.model.contract import Layer, Model
 from vitrail.model.embedding import ALL_PATCHES, Embedding, PatchChoice, embedding_cost
@@ -11,7 +11,7 @@ from vitrail.model.encoder import Encoder, encoder_costs
 from vitrail.model.head import Head, head_cost
 from vitrail.model.hybrid import Backbone, backbone_costs
 from vitrail.model.patches import Size, size_text
-from vitrail.model.trace import Encoded, Recorder, Selection, Trace, select
+from vitrail.model.trace import Encoded, Recorder, Reduce, Selection, Trace, select
 from vitrail.model.units import Unit
 
 
@@ -74,6 +74,7 @@ class ViT(Model, config=ViTConfig):
         layers: Selection = None,
         attention: Selection = None,
         heads: Selection = "all",
+        reduce: Reduce | None = None,
         pooled_only: bool = False,
     ) -> Encoded:
         """Map images to tokens."""
@@ -81,6 +82,7 @@ class ViT(Model, config=ViTConfig):
             layers=select(layers, self.config.depth + 1, "layers"),
             attention=select(attention, self.config.depth, "blocks"),
             heads=select(heads, self.config.num_heads, "heads"),
+            reduce=reduce,
         )
         patches = PatchChoice(kept=kept, drop=drop_patches, generator=generator)
         return self.run(images, recorder, patches=patches, any_size=any_size, pooled_only=pooled_only)
@@ -104,11 +106,21 @@ class ViT(Model, config=ViTConfig):
         tokens = self.embedding(features, kept=kept, recorder=recorder)
         first_only = pooled_only and config.pool == "class-token" and config.depth not in recorder.wanted
         tokens = self.encoder(tokens, first_only=first_only, recorder=recorder)
-        return Encoded(output=tokens, kept=kept, layers=recorder.layers, attention=recorder.attention)
+        return Encoded(
+            output=tokens,
+            kept=kept,
+            layers=recorder.layers,
+            attention=recorder.attention,
+            feature_map=None if self.backbone is None else features,
+        )
 
     def represent(self, encoded: KeptTokens) -> Representation:
         """Pool the tokens, and apply the tanh layer where there is one."""
         return self.head.represent(encoded)
+
+    def pool_weights(self, encoded: KeptTokens) -> PoolWeights:
+        """Return the share of each token in what is pooled; of attention pooling, the mean over its heads."""
+        return self.head.pool_weights(encoded)
 
     def forward(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Logits:
         """Map images to logits: the encoder, then the head."""
