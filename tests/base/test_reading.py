@@ -43,7 +43,7 @@ def test_text_is_utf8_with_or_without_a_mark(tmp_path) -> None:
     (tmp_path / "marked").write_bytes(b"\xef\xbb\xbfcaf\xc3\xa9")
     assert read_text(tmp_path / "marked") == "café"
     (tmp_path / "latin").write_bytes(b"caf\xe9")
-    with pytest.raises(InputError, match="UTF-8.*0xe9"):
+    with pytest.raises(InputError, match=r"UTF-8.*0xe9"):
         read_text(tmp_path / "latin")
     assert read_text(tmp_path / "latin", errors="replace") == "caf\ufffd"
 

@@ -45,16 +45,16 @@ def tensor(shape, begin, end, dtype="F32") -> dict:
     [
         (b"", b"", "cannot be read"),
         (b"[1, 2]", b"", "not a table"),
-        (b'{"a": 1, "a": 2}', b"", "names something twice"),
+        (b'{"a": 1, "a": 2}', b"", "has 'a' more than once"),
         (b"{" * 50_000, b"", "cannot be read"),
         (b"\xff\xfe{}", b"", "cannot be read"),
         ({"a": 3}, b"", "does not give 'a' a dtype"),
         ({"a": tensor([2], 0, 8) | {"extra": 1}}, bytes(8), "and nothing else"),
         ({"a": tensor([2], 0, 8, "F4")}, bytes(8), "type 'F4'"),
         ({"a": tensor([2], 0, 8, ["F32"])}, bytes(8), "has the type"),
-        ({"a": tensor([-2], 0, 8)}, bytes(8), "no whole number"),
-        ({"a": tensor([2.0], 0, 8)}, bytes(8), "no whole number"),
-        ({"a": tensor([True], 0, 4)}, bytes(4), "no whole number"),
+        ({"a": tensor([-2], 0, 8)}, bytes(8), "not a whole number"),
+        ({"a": tensor([2.0], 0, 8)}, bytes(8), "not a whole number"),
+        ({"a": tensor([True], 0, 4)}, bytes(4), "not a whole number"),
         ({"a": tensor([2**62, 4], 0, 8)}, bytes(8), "does not fill its place"),
         ({"a": tensor([3], 0, 8)}, bytes(8), "does not fill its place"),
         ({"a": tensor([1] * 9, 0, 4)}, bytes(4), "does not fill its place"),
@@ -78,7 +78,8 @@ def test_a_huge_header_is_refused_before_it_is_read(claimed, tmp_path) -> None:
     path.write_bytes(struct.pack("<Q", claimed))
     os.truncate(path, 2**30 + 100)  # sparse: it takes no room on the disk
     tracemalloc.start()
-    assert "more than the 16,777,216 allowed" in refused(path)
+    words = "more than the 16,777,216 that are read" if claimed <= 2**30 else "but only 1,073,741,916 follow"
+    assert words in refused(path)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()
 
@@ -92,7 +93,7 @@ def test_a_huge_header_is_refused_before_it_is_read(claimed, tmp_path) -> None:
         (b"<!DOCTYPE html><html><body>Sign in</body></html>", "is a web page, not weights"),
         (b"\n  <html>", "is a web page, not weights"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "Git LFS pointer"),
-        (b"\x93NUMPY\x01\x00", "damaged or no safetensors file"),
+        (b"\x93NUMPY\x01\x00", "damaged or not a safetensors file"),
         (bytes(100), "cannot be read"),
         (b"hello", "5 bytes"),
     ],
@@ -184,7 +185,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path) -> None:
             file.write(bytes(2**20))
     assert path.stat().st_size < 2**20
     tracemalloc.start()
-    assert "would unpack to 536,871,040" in refused(path)
+    assert "would unpack to 512.00 MiB" in refused(path)
     assert tracemalloc.get_traced_memory()[1] < 2**21
     tracemalloc.stop()
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from vitrail.base.errors import InputError
-from vitrail.data import labels
 from vitrail.data.labels import read_labels
 
 
@@ -52,7 +51,7 @@ def test_what_are_no_names_is_one_sentence(name: str, content: bytes, said: str,
 def test_a_missing_or_huge_file_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_labels(tmp_path / "nowhere.txt", 2)
-    monkeypatch.setattr(labels, "MOST_BYTES", 3)
+    monkeypatch.setenv("VITRAIL_LIMIT_TEXT_BYTES", "3")
     (tmp_path / "x.txt").write_text("ants\n")
-    with pytest.raises(InputError, match="more than 3 bytes"):
+    with pytest.raises(InputError, match="has 5 bytes, more than the 3 "):
         read_labels(tmp_path / "x.txt", 1)

@@ -17,8 +17,10 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
-from vitrail.base.digest import DIGEST, LARGEST_HEADER, NO_DIGEST, own_digest
+from vitrail.base.digest import DIGEST, NO_DIGEST, own_digest
 from vitrail.base.errors import CheckpointError
+from vitrail.base.limits import HEADER_BYTES
+from vitrail.base.reading import open_regular, parse_json
 from vitrail.base.tensors import Spec, TensorSource
 
 DTYPES = {
@@ -92,16 +94,15 @@ class Container:
 
 def open_container(path: Path) -> Container:
     """Map a safetensors file and check its header."""
-    with path.open("rb") as file:
+    with open_regular(path, CheckpointError) as file:
         size = file.seek(0, 2)
         file.seek(0)
         if size < 8:
             raise _damaged(path, f"it has {size} bytes, fewer than the 8 that give the length of a header")
         length = int.from_bytes(file.read(8), "little")
-        if length > LARGEST_HEADER:
-            raise _damaged(path, f"its header claims {length:,} bytes, more than the {LARGEST_HEADER:,} allowed")
         if length > size - 8:
             raise _damaged(path, f"its header claims {length:,} bytes, but only {size - 8:,} follow")
+        HEADER_BYTES.check(length, f"the header of {path}", CheckpointError)
         header = file.read(length)
         memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     entries = _parse(path, header)
@@ -160,24 +161,16 @@ def _header(source: TensorSource, order: Iterable[str], metadata: Mapping[str, s
         begin = end
     header = json.dumps(entries, separators=(",", ":")).encode()
     header += b" " * (-(len(header) + 8) % _ALIGNMENT)
-    if len(header) > LARGEST_HEADER:
-        raise CheckpointError(
-            f"the header would take {len(header):,} bytes, more than the {LARGEST_HEADER:,} allowed; "
-            "shorten the labels or the provenance."
-        )
+    HEADER_BYTES.check(len(header), "the header with labels and provenance", CheckpointError)
     return header
 
 
 def _parse(path: Path, header: bytes) -> dict[str, Any]:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({name for name, _ in pairs}) < len(pairs):
-            raise ValueError("it names something twice")
-        return dict(pairs)
-
     try:
-        entries = json.loads(header.decode(), object_pairs_hook=unique)
-    except (ValueError, RecursionError) as error:
+        text = header.decode()
+    except UnicodeDecodeError as error:
         raise _damaged(path, f"its header cannot be read ({error})") from None
+    entries = parse_json(text, f"{path} is damaged or not a safetensors file: its header", CheckpointError)
     if not isinstance(entries, dict):
         raise _damaged(path, "its header is not a table of tensors")
     return entries
@@ -191,7 +184,7 @@ def _place(path: Path, name: str, entry: Any, start: int) -> tuple[Spec, int]:
     shape, offsets = entry["shape"], entry["data_offsets"]
     for numbers in (shape, offsets):
         if not isinstance(numbers, list) or not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
-            raise _damaged(path, f"its header gives {name!r} a size or place that is no whole number")
+            raise _damaged(path, f"its header gives {name!r} a size or place that is not a whole number")
     if not isinstance(entry["dtype"], str) or entry["dtype"] not in DTYPES:
         raise _damaged(path, f"{name!r} has the type {entry['dtype']!r}, but only {', '.join(DTYPES)} are read")
     dtype = DTYPES[entry["dtype"]]
@@ -214,4 +207,4 @@ def _check_coverage(path: Path, places: dict[str, tuple[Spec, int]], start: int,
 
 
 def _damaged(path: Path, reason: str) -> CheckpointError:
-    return CheckpointError(f"{path} is damaged or no safetensors file: {reason}; get the file again.")
+    return CheckpointError(f"{path} is damaged or not a safetensors file: {reason}; get the file again.")

@@ -3,8 +3,6 @@
 import hashlib
 import re
 
-LARGEST_HEADER = 16 * 2**20
-"""Bytes; the header of a model with 21,843 class names takes one megabyte."""
 NO_DIGEST = "0" * 64
 DIGEST = re.compile(rb'"vitrail\.sha256":"([0-9a-f]{64})"')
 """Where in the header of a file its own digest stands."""

@@ -7,8 +7,9 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, Protocol, runtime_checkable
 
 from vitrail.base.errors import InputError, VitrailError
 from vitrail.base.limits import LINE_BYTES, TEXT_BYTES, Limit
@@ -23,7 +24,15 @@ _KINDS = {
 }
 
 
-def open_regular(path: Path, error: type[VitrailError] = InputError) -> BinaryIO:
+@runtime_checkable
+class Stream(Protocol):
+    """Bytes in pieces, from a file or out of an archive."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, at most so many; none at the end."""
+
+
+def open_regular(path: Path, error: type[VitrailError] = InputError) -> BufferedReader:
     """Open a regular file to read its bytes; anything else is refused without waiting for it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -36,6 +45,11 @@ def open_regular(path: Path, error: type[VitrailError] = InputError) -> BinaryIO
         os.close(handle)
         raise error(f"{path} is {_KINDS.get(kind, 'no file')}, but a regular file is needed; copy it into one.")
     return os.fdopen(handle, "rb")
+
+
+def check_regular(path: Path, error: type[VitrailError] = InputError) -> None:
+    """Refuse anything but a regular file, for readers that open it by its name."""
+    open_regular(path, error).close()
 
 
 def read_bytes(path: Path, limit: Limit = TEXT_BYTES, error: type[VitrailError] = InputError) -> bytes:
@@ -70,7 +84,7 @@ def parse_json(text: str, subject: str, error: type[VitrailError] = InputError) 
         raise error(f"{subject} cannot be read as JSON ({problem}).") from None
 
 
-def fill(file: IO[bytes], room: memoryview) -> int:
+def fill(file: Stream, room: memoryview) -> int:
     """Fill a buffer from a stream that may be compressed, a piece at a time, and return how many bytes came."""
     count = 0
     while count < len(room) and (piece := file.read(min(len(room) - count, _PIECE))):
@@ -79,7 +93,7 @@ def fill(file: IO[bytes], room: memoryview) -> int:
     return count
 
 
-def lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+def lines(file: BufferedReader, path: Path) -> Iterator[bytes]:
     """Walk over the lines of an open file, none of which may be longer than a line is."""
     longest = LINE_BYTES.value
     while line := file.readline(longest + 2):

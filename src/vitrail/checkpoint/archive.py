@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vitrail.base.errors import CheckpointError
 from vitrail.base.limits import ENTRIES, WEIGHTS_GROWTH, check_unpacked
-from vitrail.base.reading import fill, open_regular
+from vitrail.base.reading import check_regular, fill
 from vitrail.base.tensors import Spec, TensorSource
 
 # Whatever zipfile and zlib raise for what is no good archive; NotImplementedError is a compression they do not know.
@@ -29,7 +29,8 @@ _DTYPES = {"f8": torch.float64, "f4": torch.float32, "f2": torch.float16, "V2": 
 def open_archive(path: Path) -> TensorSource:
     """Read the directory of an `.npz` and the header of every array in it."""
     try:
-        archive = zipfile.ZipFile(open_regular(path, CheckpointError))
+        check_regular(path, CheckpointError)
+        archive = zipfile.ZipFile(path)
         entries = _check_directory(path, archive)
         headers = {name: _read_header(path, archive, entry) for name, entry in entries.items()}
     except _BROKEN as error:

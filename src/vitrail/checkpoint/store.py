@@ -21,6 +21,8 @@ import torch
 from vitrail.base.container import Container, write_container
 from vitrail.base.errors import CheckpointError, ConfigError
 from vitrail.base.files import atomic_write
+from vitrail.base.limits import TOKENS
+from vitrail.base.reading import parse_json
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.match import check_match
@@ -29,7 +31,6 @@ from vitrail.model.contract import ModelConfig
 
 VERSION = 1
 NUMERICS = ("gelu", "norm_eps", "norm_groups", "position_resize", "standardisation", "standardisation_eps")
-MOST_TOKENS = 2**20
 
 
 def is_store(metadata: Mapping[str, str]) -> bool:
@@ -87,10 +88,7 @@ def parse(texts: Mapping[str, str], container: Container, layout: str) -> Conten
     where = str(container.path)
     parts = {}
     for name in ("config", "numerics", "labels", "preprocessing", "provenance"):
-        try:
-            parts[name] = json.loads(texts.get(name, "null"))
-        except (ValueError, RecursionError) as error:
-            raise CheckpointError(f"the {name} in the header of {where} cannot be read as JSON ({error}).") from None
+        parts[name] = parse_json(texts.get(name, "null"), f"the {name} in the header of {where}", CheckpointError)
     config = read_config(parts["config"], parts["numerics"], where)
     labels, given = parts["labels"], parts["preprocessing"]
     if not (labels is None or (isinstance(labels, list) and all(isinstance(label, str) for label in labels))):
@@ -133,11 +131,11 @@ def check_labels(labels: tuple[str, ...] | None, num_classes: int) -> None:
 
 def check_sane(config: ModelConfig, tensors: int, where: str) -> None:
     """Refuse a config that claims far more than the file can hold, before anything is built from it."""
-    if config.num_blocks > tensors or config.sequence > MOST_TOKENS:
+    TOKENS.check(config.sequence, f"the config of {where}", CheckpointError)
+    if config.num_blocks > tensors:
         raise CheckpointError(
-            f"the config of {where} claims {config.num_blocks:,} blocks"
-            + (f" and {config.sequence:,} tokens" if config.sequence else "")
-            + f", which a file of {tensors} tensors does not hold."
+            f"the config of {where} claims {config.num_blocks:,} blocks, which a file of {tensors} tensors does not "
+            "hold; get the file again."
         )
 
 

@@ -6,6 +6,7 @@ Images are N x H x W, N x H x W x C or N x C x H x W (C at the end wins when bot
 are; whole numbers from 0 to 255; floats from 0 to 1 (times 255) or from 0 to 255, rounded; anything else is refused.
 """
 
+import math
 import os
 import zipfile
 from collections.abc import Sequence
@@ -155,8 +156,8 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> np.nda
         shape, order, kind = _header(file)
         if kind.hasobject or kind.names is not None or kind.kind not in "uifbUS":
             raise InputError(f"{info.filename} of {path} holds {kind}, but plain numbers or text are needed.")
-        size = int(np.prod(shape, dtype=object)) * kind.itemsize
-        if size > info.file_size:
+        size = math.prod(shape) * kind.itemsize
+        if math.prod(shape) * max(kind.itemsize, 1) > info.file_size:  # text without letters takes no bytes
             raise InputError(f"{info.filename} of {path} is cut off: its header claims {size} bytes of data.")
         flat = np.empty(int(np.prod(shape)), kind)
         view = flat.view(np.uint8).data if flat.size and kind.itemsize else memoryview(b"")

@@ -19,7 +19,7 @@ import numpy as np
 
 from vitrail.base.errors import ImageError, InputError
 from vitrail.base.limits import IMAGE_BYTES
-from vitrail.base.reading import open_regular, read_text
+from vitrail.base.reading import read_text
 from vitrail.data.budget import Skipped
 from vitrail.data.index import Names, NamesBuilder
 from vitrail.data.sources.files import is_file_in
