@@ -2,8 +2,23 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""How a cell begins that a spreadsheet would run, or that `guarded` has changed."""
+
+
+def guarded(cell: str) -> str:
+    """Put an apostrophe before text that a spreadsheet would run as a formula, as its users do."""
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """Undo `guarded`."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def write_csv(file: BinaryIO, rows: Iterable[Sequence[str | float | None]]) -> None:

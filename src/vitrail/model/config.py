@@ -172,6 +172,11 @@ class ViTConfig(ModelConfig, kind="vit"):
             ) from None
 
     @property
+    def feature_grid(self) -> Size | None:
+        """Rows and columns of a hybrid's feature map."""
+        return None if self.backbone is None else self.backbone.feature_size(self.image_size)
+
+    @property
     def num_prefix(self) -> int:
         """How many tokens stand before those of the patches."""
         return int(bool(self.class_token))

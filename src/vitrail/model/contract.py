@@ -82,6 +82,11 @@ class ModelConfig(Tagged, ABC):
         return None
 
     @property
+    def feature_grid(self) -> Size | None:
+        """Rows and columns of the last feature map of convolutions; None where there is none."""
+        return None
+
+    @property
     def num_prefix(self) -> int:
         """How many tokens stand before those of the patches."""
         return 0

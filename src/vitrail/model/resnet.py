@@ -59,6 +59,14 @@ class ResNetConfig(ModelConfig, kind="resnet"):
         return 4 * self.width * 2 ** (len(self.blocks) - 1)
 
     @property
+    def feature_grid(self) -> Size:
+        """Rows and columns of the last feature map."""
+        size = halved(halved(self.image_size))
+        for _ in self.blocks[1:]:
+            size = halved(size)
+        return size
+
+    @property
     def num_blocks(self) -> int:
         """Count the units of all stages."""
         return sum(self.blocks)
@@ -145,17 +153,17 @@ class ResNet(Model, config=ResNetConfig):
         reduce: Reduce | None = None,  # noqa: ARG002
         pooled_only: bool = False,  # noqa: ARG002 - the head sees all
     ) -> Encoded:
-        """Map images to the last feature map."""
+        """Map images to the last feature map, after norm and ReLU."""
         self.config.check_patches(drop=float(kept is not None or drop_patches > 0), sizes=[])
         if attention is not None:
             raise ConfigError("a ResNet has no attention maps; leave attention out.")
         recorder = Recorder(layers=select(layers, len(self.stages) + 1, "layers"))
-        features = self.run(images, recorder)
+        features = self.norm(self.run(images, recorder)).relu()
         return Encoded(output=features, layers=recorder.layers, feature_map=features)
 
     def represent(self, encoded: FeatureMap) -> Representation:
-        """Norm, ReLU, mean over the map."""
-        return self.norm(encoded).relu().mean(dim=(2, 3))
+        """Take the mean over the map."""
+        return encoded.mean(dim=(2, 3))
 
     def units(self) -> list[Unit]:
         """Count the root, each unit, and the head with the last norm."""
@@ -173,12 +181,12 @@ class ResNet(Model, config=ResNetConfig):
     def trace(self, images: Images) -> ResNetTrace:
         """Run one pass and return every named intermediate."""
         recorder = Recorder(by_name=True)
-        representation = self.represent(self.run(images, recorder))
+        representation = self.represent(self.norm(self.run(images, recorder)).relu())
         logits = self.classify(representation)
         return ResNetTrace(feature_maps=recorder.named, representation=representation, logits=logits)
 
     def run(self, images: Images, recorder: Recorder = NOTHING) -> FeatureMap:
-        """Map images to the last feature map, and leave with the recorder what it asks for."""
+        """Map images to the output of the last stage, and leave with the recorder what it asks for."""
         features = self.shrink(images)
         recorder.name("root", features)
         recorder.layer(0, features)

@@ -20,7 +20,7 @@ class Encoded:
     """What an encoder makes of images, with what was asked for on the way."""
 
     output: Tensor
-    """What `represent` takes: the tokens after the last LayerNorm, or the last feature map of a ResNet."""
+    """What `represent` takes: the tokens after the last LayerNorm, or a ResNet's feature map after its last norm."""
     kept: KeptPatches | None = None
     """Which patches of each image were encoded; None stands for all of them, in order."""
     layers: dict[int, Tensor] = field(default_factory=dict)
