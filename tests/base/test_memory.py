@@ -1,4 +1,4 @@
-"""What is freed can be kept; what cannot fit is refused."""
+"""Freed memory stays in the process; a need that exceeds the machine's memory is refused."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ print(faults())
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc")
 def test_a_process_that_keeps_memory_asks_for_no_new_pages() -> None:
     done = subprocess.run([sys.executable, "-c", PAGES], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 100  # of the 10240 that 40 MiB are
+    assert int(done.stdout) < 100  # 40 MiB are 10240 pages
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc/meminfo")

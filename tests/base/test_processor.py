@@ -16,7 +16,7 @@ SUICIDE = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
 
 
 class Machine:
-    """A processor that ends every child which may use more than it can."""
+    """A processor that kills each child that may use instructions it lacks."""
 
     def __init__(self, folder: Path, best: str | None, cpuinfo: str = AMX + SECOND) -> None:
         self.environ: dict[str, str] = {}
@@ -46,7 +46,7 @@ def test_amx_that_ends_processes_is_not_used(tmp_path) -> None:
     assert machine.settle() is None  # the limit is set by now, for this process and its children
 
 
-def test_amx_that_works_is_used_and_asked_about_once(tmp_path) -> None:
+def test_amx_that_works_is_used_and_tried_once(tmp_path) -> None:
     machine = Machine(tmp_path, "all")
     assert [machine.settle(), machine.settle()] == [None, None]
     assert (machine.environ, machine.tried) == ({}, [None])
@@ -71,7 +71,7 @@ def test_only_the_last_answers_are_kept(tmp_path, monkeypatch) -> None:
     assert len(json.loads((tmp_path / "caches/processor.json").read_text())) == 16
 
 
-def test_a_processor_that_traps_whatever_the_limit_is_said_to(tmp_path) -> None:
+def test_a_processor_that_traps_whatever_the_limit_is_reported(tmp_path) -> None:
     machine = Machine(tmp_path, None)
     sentence = machine.settle()
     assert (machine.environ, machine.tried) == ({}, [None, *CANDIDATES])
@@ -95,7 +95,7 @@ def test_a_limit_that_the_user_set_stays(tmp_path, name) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "[" * 100_000, '{"x": 1}', b"\xff\xfe"])
-def test_a_damaged_cache_is_asked_again(tmp_path, text) -> None:
+def test_with_a_damaged_cache_the_trial_runs_again(tmp_path, text) -> None:
     (tmp_path / "caches").mkdir()
     (tmp_path / "caches/processor.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     machine = Machine(tmp_path, "AVX2")
@@ -103,16 +103,16 @@ def test_a_damaged_cache_is_asked_again(tmp_path, text) -> None:
     assert machine.environ == {LIMIT: "AVX2"}
 
 
-def test_an_answer_that_nobody_gave_is_not_obeyed(tmp_path) -> None:
+def test_an_unknown_answer_in_the_cache_is_ignored(tmp_path) -> None:
     Machine(tmp_path, "AVX2").settle()
-    kept = tmp_path / "caches/processor.json"
-    kept.write_text(kept.read_text().replace("AVX2", "anything"))
+    cache = tmp_path / "caches/processor.json"
+    cache.write_text(cache.read_text().replace("AVX2", "anything"))
     machine = Machine(tmp_path, "AVX512_CORE")
     machine.settle()
     assert machine.environ == {LIMIT: "AVX512_CORE"}
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path) -> None:
+def test_a_cache_that_cannot_be_written_is_not_needed(tmp_path) -> None:
     (tmp_path / "caches").write_text("a file in the place of the folder")
     machine = Machine(tmp_path, "AVX2")
     assert machine.settle() is not None
@@ -120,7 +120,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("code", [1, -signal.SIGKILL, None])
-def test_a_child_that_fails_for_another_reason_tells_nothing(tmp_path, code) -> None:
+def test_a_child_that_fails_for_another_reason_decides_nothing(tmp_path, code) -> None:
     assert find_limit(lambda _: code) is None
     machine = Machine(tmp_path, None)
     machine.trial = lambda _: code  # type: ignore[method-assign]
@@ -128,7 +128,7 @@ def test_a_child_that_fails_for_another_reason_tells_nothing(tmp_path, code) -> 
     assert not (tmp_path / "caches").exists()
 
 
-def test_a_child_that_the_processor_ends_is_survived() -> None:
+def test_a_child_that_the_processor_kills_is_survived() -> None:
     assert try_products(None, (sys.executable, "-c", SUICIDE)) == -signal.SIGILL
     assert find_limit(lambda limit: try_products(limit, (sys.executable, "-c", SUICIDE))) == "nothing"
     assert try_products(None, ("/there/is/no/such/program",)) is None
@@ -136,9 +136,9 @@ def test_a_child_that_the_processor_ends_is_survived() -> None:
 
 def test_a_child_sees_the_limit_that_is_tried_and_no_other(monkeypatch) -> None:
     monkeypatch.setenv("DNNL_MAX_CPU_ISA", "SSE41")
-    asked = f"import os; assert (os.environ.get('{LIMIT}'), os.environ.get('DNNL_MAX_CPU_ISA')) == (%r, None)"
-    assert try_products("AVX2", (sys.executable, "-c", asked % "AVX2")) == 0
-    assert try_products(None, (sys.executable, "-c", asked % None)) == 0
+    program = f"import os; assert (os.environ.get('{LIMIT}'), os.environ.get('DNNL_MAX_CPU_ISA')) == (%r, None)"
+    assert try_products("AVX2", (sys.executable, "-c", program % "AVX2")) == 0
+    assert try_products(None, (sys.executable, "-c", program % None)) == 0
 
 
 def test_the_trial_runs_to_its_end_here() -> None:
@@ -162,7 +162,7 @@ assert calls == [1], calls
 
 
 @pytest.mark.parametrize(
-    ("work", "said"),
+    ("work", "stderr"),
     [
         ("import vitrail; vitrail.create('Ti/16'); vitrail.create('R50x1')", "the sentence\n"),
         (
@@ -171,9 +171,9 @@ assert calls == [1], calls
         ),
     ],
 )
-def test_it_is_settled_and_said_once_before_a_model_computes(work, said) -> None:
+def test_the_limit_is_set_and_reported_once_before_a_model_computes(work, stderr) -> None:
     done = subprocess.run([sys.executable, "-c", PYTHON.format(work=work)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, said)
+    assert (done.returncode, done.stderr) == (0, stderr)
 
 
 LATE = """
@@ -191,8 +191,8 @@ torch.nn.functional.gelu(torch.randn(64))
 def test_onednn_heeds_a_limit_that_is_set_after_torch_was_imported() -> None:
     environ = {name: value for name, value in os.environ.items() if name != LIMIT} | {"ONEDNN_VERBOSE": "1"}
     done = subprocess.run([sys.executable, "-c", LATE], env=environ, capture_output=True, text=True, check=True)
-    told = [line for line in done.stdout.splitlines() if ",info,cpu,isa:" in line]
-    if not told:
+    messages = [line for line in done.stdout.splitlines() if ",info,cpu,isa:" in line]
+    if not messages:
         pytest.skip("torch was built without oneDNN's messages")
-    assert "AVX2" in told[0]
-    assert "AVX-512" not in told[0]
+    assert "AVX2" in messages[0]
+    assert "AVX-512" not in messages[0]

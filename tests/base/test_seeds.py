@@ -11,8 +11,8 @@ from vitrail.base.seeds import generator, key, keys, uniform
 
 def test_the_draws_of_a_key_are_the_outputs_of_splitmix64() -> None:
     published = (6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431)
-    drawn = uniform(np.array([1234567], dtype=np.uint64), 4)[0]
-    np.testing.assert_array_equal(drawn, [(bits >> 11) / 2**53 for bits in published])
+    draws = uniform(np.array([1234567], dtype=np.uint64), 4)[0]
+    np.testing.assert_array_equal(draws, [(bits >> 11) / 2**53 for bits in published])
 
 
 def test_draws_are_uniform_and_those_of_neighbours_are_independent() -> None:
@@ -39,6 +39,6 @@ def test_a_million_keys_are_different() -> None:
 
 def test_the_same_path_gives_the_same_generator_and_another_path_another() -> None:
     first, again, other = generator(0, "a", 1), generator(0, "a", 1), generator(0, "a", 2)
-    drawn = torch.rand(8, generator=first)
-    assert torch.equal(drawn, torch.rand(8, generator=again))
-    assert not torch.equal(drawn, torch.rand(8, generator=other))
+    draws = torch.rand(8, generator=first)
+    assert torch.equal(draws, torch.rand(8, generator=again))
+    assert not torch.equal(draws, torch.rand(8, generator=other))

@@ -18,11 +18,17 @@ def test_a_config_survives_json(config) -> None:
     assert from_dict(type(config), json.loads(text)) == config
 
 
-def test_everything_wrong_is_said_at_once() -> None:
-    given = to_dict(vit_config()) | {"dept": 3, "num_heads": "four", "pool": "max", "patch_size": [4], "dropout": True}
-    del given["dim"]
+def test_one_error_lists_everything_wrong() -> None:
+    settings = to_dict(vit_config()) | {
+        "dept": 3,
+        "num_heads": "four",
+        "pool": "max",
+        "patch_size": [4],
+        "dropout": True,
+    }
+    del settings["dim"]
     with pytest.raises(ConfigError) as error:
-        from_dict(ViTConfig, given, where="the settings in x.safetensors")
+        from_dict(ViTConfig, settings, where="the settings in x.safetensors")
     message = str(error.value)
     assert message.startswith("the settings in x.safetensors do not make a ViTConfig")
     for part in (
@@ -37,27 +43,27 @@ def test_everything_wrong_is_said_at_once() -> None:
 
 
 def test_a_problem_inside_names_its_path() -> None:
-    given = to_dict(hybrid_config())
-    given["backbone"]["blocks"] = [1, "two"]
-    given["backbone"]["widht"] = 8
+    settings = to_dict(hybrid_config())
+    settings["backbone"]["blocks"] = [1, "two"]
+    settings["backbone"]["widht"] = 8
     with pytest.raises(ConfigError, match=r"backbone\.blocks\[1\] must be a whole number") as error:
-        from_dict(ViTConfig, given)
+        from_dict(ViTConfig, settings)
     assert "backbone.widht is not a setting; did you mean width" in str(error.value)
 
 
 def test_settings_that_cannot_be_built_are_refused_with_the_place() -> None:
     with pytest.raises(ConfigError, match=r"the settings in x do not make a ViTConfig: .*not divisible by num_heads"):
         from_dict(ViTConfig, to_dict(vit_config()) | {"num_heads": 5}, where="the settings in x")
-    given = to_dict(hybrid_config())
-    given["backbone"]["norm_groups"] = 3
+    settings = to_dict(hybrid_config())
+    settings["backbone"]["norm_groups"] = 3
     with pytest.raises(ConfigError, match=r"backbone: .*norm_groups"):
-        from_dict(ViTConfig, given)
+        from_dict(ViTConfig, settings)
 
 
-@pytest.mark.parametrize("given", [None, 3, [1], "text"])
-def test_what_is_no_table_is_refused(given) -> None:
+@pytest.mark.parametrize("settings", [None, 3, [1], "text"])
+def test_anything_but_a_table_is_refused(settings) -> None:
     with pytest.raises(ConfigError, match="must be a table of settings"):
-        from_dict(ResNetConfig, given)
+        from_dict(ResNetConfig, settings)
 
 
 json_values = st.recursive(
@@ -70,10 +76,10 @@ json_values = st.recursive(
 @given(st.dictionaries(st.sampled_from([*to_dict(hybrid_config()), "other"]), json_values, max_size=4))
 def test_any_json_makes_a_config_or_one_clear_error(changes) -> None:
     try:
-        made = from_dict(ViTConfig, to_dict(hybrid_config()) | changes)
+        config = from_dict(ViTConfig, to_dict(hybrid_config()) | changes)
     except ConfigError:
         return
-    assert from_dict(ViTConfig, json.loads(json.dumps(to_dict(made)))) == made
+    assert from_dict(ViTConfig, json.loads(json.dumps(to_dict(config)))) == config
 
 
 def test_whole_numbers_are_taken_as_numbers_and_truth_is_not() -> None:

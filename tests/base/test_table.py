@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from vitrail.base.table import Table, Tabular
+from vitrail.base.table import Table, Tabular, bar
 
 HOSTILE = "<script>alert(1)</script> & \"x\" 'y' \x1b[31m \u202e"
 TABLE = Table(
@@ -62,6 +62,14 @@ def test_no_text_becomes_markup_or_moves_the_cursor(part) -> None:
     for shown in (table.html(), table.text()):
         assert "\x1b" not in shown
         assert "\u202e" not in shown
+
+
+def test_a_bar_is_as_long_as_its_share_and_for_html_alone() -> None:
+    table = Table(columns=("class", ""), rows=(("cat", bar(0.5)), ("dog", bar(0.0))))
+    assert "width:6.00em" in table.html()
+    assert "width:0.00em" in table.html()
+    assert read(table.html()).tags.count("span") == 2
+    assert table.text().split() == ["class", "cat", "dog"]
 
 
 def test_a_result_shows_all_its_tables() -> None:

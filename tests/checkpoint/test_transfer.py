@@ -64,7 +64,7 @@ def test_a_representation_layer_can_be_left_behind(stored) -> None:
     new = vitrail.load(path, representation_size=None, num_classes=3)
     assert new.head.representation is None
     assert new.head.linear.weight.shape == (3, 32)
-    assert new.info.notes[0] == "the representation layer of 12 units was taken away."
+    assert "the representation layer of 12 units" in new.info.notes[0]
 
 
 def test_a_resnet_gets_a_new_head_too(stored) -> None:

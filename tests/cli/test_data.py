@@ -257,7 +257,7 @@ def test_nothing_is_written_when_nothing_is_left(tmp_path, capsys) -> None:
         (["sample", "--image-size", "big"], "the image size is 'big'"),
         (["sample", "--image-size", "9" * 5000], "the image size is"),
         (["sample", "--image-size", "99999"], "at most 4096 pixels"),
-        (["sample", "--sheet", "x.png"], "x.png is to be written as HTML; give a name that ends in .html."),
+        (["sample", "--sheet", "x.png"], "x.png is to be a contact sheet; give a name that ends in .html."),
         (["sample", "--sheet", "nowhere/x.html"], "there is no folder nowhere"),
         (["sample", "--clean", "nowhere/x.csv"], "there is no folder nowhere"),
         (["sample", "--clean", "x.txt"], "ends in .csv"),

@@ -162,7 +162,7 @@ def test_some_of_the_classes_are_scored_among_themselves(
     for file in (folder / "DARK").iterdir():
         file.unlink()
     (folder / "DARK").rmdir()
-    assert "one class of the model only, left" in said(capsys, model, folder)
+    assert "only one class of the model, left" in said(capsys, model, folder)
 
 
 def test_a_class_map_groups_classes_and_counts_what_it_leaves_out(
@@ -176,9 +176,8 @@ def test_a_class_map_groups_classes_and_counts_what_it_leaves_out(
     assert [each["name"] for each in told["classes"]] == ["dark", "left"]
     assert "8 images of 1 classes are left out: bright." in err
     path.write_text('{"dark": "drak"}')
-    assert "names 1 classes that the model lacks, or that are not clear: drak" in said(
-        capsys, model, data, "--class-map", path
-    )
+    assert "names 1 classes" in (message := said(capsys, model, data, "--class-map", path))
+    assert "drak" in message
 
 
 def test_classes_that_do_not_match_are_listed(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -287,7 +286,7 @@ def test_reals_labels_are_measured_beside_top_1_or_alone(tmp_path: Path, capsys:
     assert told["scored_classes"] == 1000
     words = model_file(tmp_path / "words.safetensors", labels=tuple(f"word {at}" for at in range(1000)))
     out, err = run(capsys, words, sorted_by_class, "--real", real, "--json")
-    assert "ReaL alone is measured, which needs no class names" in err
+    assert "only ReaL is measured" in err
     assert "classes that the model lacks" in err
     assert json.loads(out)["real"]["images"] == 3
     assert "accuracy" not in json.loads(out)

@@ -120,14 +120,14 @@ def test_a_cache_that_cannot_be_written_or_is_damaged_costs_a_note_only(
     (tmp_path / "file").write_text("in the way")
     assert main([*words, "--cache", str(tmp_path / "file")]) == 0
     captured = capsys.readouterr()
-    assert "used, but not kept" in captured.err
+    assert "used, but not stored" in captured.err
     assert main(words) == 0
     for file in cache.iterdir():
         file.write_bytes(file.read_bytes()[:-7])
     capsys.readouterr()
     assert main(words) == 0
     again = capsys.readouterr()
-    assert again.err.count("made again") == 2
+    assert again.err.count("computed again") == 2
     assert again.out == captured.out
 
 
@@ -174,12 +174,12 @@ def test_a_broken_image_is_named_unless_it_may_be_skipped(
         (["--shots", "21"], "classes with fewer than 21 images"),
         (["--shots", "0"], "--shots is given '0'"),
         (["--shots", "some"], "--shots is given 'some'"),
-        (["--seeds", "0"], "0 seeds are none"),
+        (["--seeds", "0"], "--seeds is 0"),
         (["--l2", "0"], "--l2 is given 0.0"),
         (["--probe-c", "-1"], "--probe-c is given -1.0"),
         (["--neighbours", "0"], "--neighbours is given 0"),
         (["--methods", "forest"], "takes one of"),
-        (["--plot", "shots.pdf"], "must end in .svg or .png"),
+        (["--plot", "shots.pdf"], "ends in .svg or .png"),
         (["--plot", "nowhere/shots.svg"], "there is no folder nowhere"),
         (["--shots", "1", "--batch", "0"], "batch is 0"),
         (["--device", "cuda"], "cuda"),

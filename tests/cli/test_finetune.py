@@ -8,7 +8,7 @@ import pytest
 
 import vitrail
 from tests.training.making import CLASSES, made_archive, made_dataset
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.cli.main import main
 from vitrail.model.config import ViTConfig
 

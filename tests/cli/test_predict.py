@@ -17,7 +17,7 @@ import pytest
 import vitrail
 from tests.data.pictures import photo
 from tests.prediction.making import LABELS, saved_model, saved_photos
-from vitrail.cli import predictions
+from vitrail.cli import predictions, streams
 from vitrail.cli.main import main
 from vitrail.cli.predictions import Screen, shortened
 from vitrail.prediction.classifier import Classifier
@@ -128,9 +128,9 @@ def test_lists_come_from_stdin_and_labels_from_a_file(
         (["nowhere.safetensors", "PHOTOS"], "there is no file or folder nowhere.safetensors"),
         (["MODEL", "PHOTOS", "--top", "0"], "--top is 0, but must be at least 1"),
         (["MODEL", "PHOTOS", "--batch", "-1"], "--batch is -1, but must be at least 1"),
-        (["MODEL", "PHOTOS", "--out", "x.xlsx"], "which are written as .csv, .jsonl, .parquet"),
+        (["MODEL", "PHOTOS", "--out", "x.xlsx"], "ends in .csv or .jsonl or .parquet"),
         (["MODEL", "PHOTOS", "--out", "nowhere/x.csv"], "there is no folder nowhere"),
-        (["MODEL", "PHOTOS", "--out", "PHOTOS"], "ends in one of these"),
+        (["MODEL", "PHOTOS", "--out", "PHOTOS"], "ends in .csv or .jsonl or .parquet"),
         (["MODEL", "EMPTY"], "holds no images"),
         (["MODEL", "PHOTOS", "--labels", "nowhere.txt"], "nowhere.txt cannot be read"),
         (["MODEL", "PHOTOS", "--image-size", "13"], "13"),
@@ -189,7 +189,7 @@ def shown(rows: list[Row], monkeypatch: pytest.MonkeyPatch, *, encoding: str = "
     terminal.encoding = encoding
     with monkeypatch.context() as patched:
         patched.setattr(predictions.sys, "stdout", terminal)
-        patched.setattr(predictions.shutil, "get_terminal_size", lambda: os.terminal_size((80, 24)))
+        patched.setattr(streams.shutil, "get_terminal_size", lambda: os.terminal_size((80, 24)))
         screen = Screen([row.path for row in rows], json=False)
         for row in rows:
             screen.show(row)
@@ -251,7 +251,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 def answered(folder: Path) -> int:
     """Count the images with an answer, by the whole lines that are there."""
-    lines = [line for path in folder.glob("*.jsonl") for line in path.read_text().splitlines() if line.endswith("]]]")]
+    lines = [line for path in folder.glob("*.jsonl") for line in path.open() if line.endswith("\n")]
     return len({json.loads(line)[0] for line in lines})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.training.making import made_archive
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("unchecked")

@@ -14,7 +14,7 @@ from PIL import Image
 
 import vitrail
 from tests.training.making import CLASSES, made_archive, made_dataset
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -282,7 +282,7 @@ def test_a_folder_that_is_no_run_is_left_alone(data: Path, tmp_path: Path, capsy
     (tmp_path / "letter.txt").write_text("dear")
     assert "exists and is not a run" in _said(["train", str(data), *QUICK, "--out", str(tmp_path)], capsys)
     assert "is not a run that can be resumed" in _said(["train", "--resume", str(tmp_path)], capsys)
-    assert "does not hold the settings of a run" in _said(["train", "--config", str(tmp_path / "letter.txt")], capsys)
+    assert "letter.txt cannot be read as JSON" in _said(["train", "--config", str(tmp_path / "letter.txt")], capsys)
 
 
 def test_data_that_cannot_be_learned_from_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -309,7 +309,9 @@ def test_a_broken_image_ends_the_run_with_its_name_unless_it_may_be_skipped(
     broken.write_bytes(broken.read_bytes()[:60])
     words = ["train", str(folder), *QUICK, "--epochs", "3", "--val-fraction", "0.25", "--set", "batch=6"]
     words = [word for word in words if word not in ("--steps", "6", "--batch")]
-    assert "3.png" in _said([*words, "--out", str(tmp_path / "a")], capsys)
+    said = _said([*words, "--out", str(tmp_path / "a")], capsys)
+    assert "3.png" in said
+    assert "set --skip-broken to pass over such" in said
     assert main([*words, "--skip-broken", "10%", "--out", str(tmp_path / "b")]) == 0
     (row,) = read_rows(tmp_path / "b" / "skipped.jsonl")
     assert row["name"].endswith("3.png")
@@ -317,7 +319,7 @@ def test_a_broken_image_ends_the_run_with_its_name_unless_it_may_be_skipped(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_signal_saves_and_the_same_command_goes_on(number: int, code: int, data: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "vitrail", "train", str(data), "--steps", "400", "--batch", "6", "--threads", "1"]
     words += ["--device", "cpu", "--checkpoint-every", "1000"]

@@ -20,6 +20,9 @@ class ArrayPictures:
     def read(self, row: int) -> np.ndarray | bytes:
         return self.images[row]
 
+    def digest(self, rows: np.ndarray) -> bytes:
+        return b"".join(bytes(self.read(row)) for row in rows.tolist())
+
 
 def dataset(images: list[np.ndarray | bytes], targets: np.ndarray, *, channels: int = 3) -> Dataset:
     return Dataset(

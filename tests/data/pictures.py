@@ -27,6 +27,9 @@ class Listed:
             raise OSError(5, found)
         return found
 
+    def digest(self, rows: np.ndarray) -> bytes:
+        return b"".join(bytes(self.read(row)) for row in rows.tolist())
+
 
 def dataset(found: Sequence[bytes | np.ndarray | str], targets: Sequence[int], **fields) -> Dataset:
     labels = fields.pop("labels", tuple(f"class {number}" for number in range(max(targets, default=-1) + 1)))

@@ -323,3 +323,19 @@ def test_a_manifest_of_classes_that_are_called_numbers_keeps_their_names(tmp_pat
     assert data.read(1) == picture(1)
     write_manifest(tmp_path / "x.csv", rows)
     assert len(open_data(tmp_path / "x.csv").labels) == 2021
+
+
+@pytest.mark.parametrize("saved_again", [False, True])
+def test_names_that_a_spreadsheet_would_run_are_read_back_unchanged(saved_again: bool, tmp_path) -> None:
+    labels = ["=cmd|' /C calc'!A0", "@sum", "+1+2", "-a", "'=quoted", "''x", "cat"]
+    listed = ["-1.jpg", "=1.jpg", "@1.jpg", "+1.jpg", "'=1.jpg", "'1.jpg", "1.jpg"]
+    tree(tmp_path, listed)
+    path = tmp_path / "x.csv"
+    write_manifest(path, [(tmp_path / name, label, "train") for name, label in zip(listed, labels, strict=True)])
+    if saved_again:
+        path.write_text(path.read_text().replace('"', ""))  # as a spreadsheet writes it
+    cells = [cell for row in csv.reader(path.read_text().splitlines()) for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+    data = open_data(path)
+    assert names(data) == listed
+    assert [data.labels[target] for target in data.targets] == labels

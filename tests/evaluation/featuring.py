@@ -1,4 +1,4 @@
-"""Small models and data for the tests of features, and features that are made up."""
+"""Small models and data for the tests of features, and random features."""
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ def extractor(model, **changes) -> Extractor:
     return Extractor(**{"engine": TorchEngine(model, pixels), "preprocessing": pixels, "ranks": Ranks()} | changes)
 
 
-def made_features(count: int, width: int, classes: int, *, seed: int = 0, apart: float = 1.0):
+def random_features(count: int, width: int, classes: int, *, seed: int = 0, apart: float = 1.0):
     """Features in clouds around the middle of their class, far from a mean of 0 and a deviation of 1."""
     random = np.random.default_rng(seed)
     targets = np.concatenate([np.arange(classes), random.integers(0, classes, max(count - classes, 0))])[:count]
@@ -40,5 +40,5 @@ def made_features(count: int, width: int, classes: int, *, seed: int = 0, apart:
 
 def whitened(values: torch.Tensor, by: torch.Tensor) -> np.ndarray:
     """(x - mean) / (std + 1e-5), by NumPy."""
-    known = by.double().numpy()
-    return (values.double().numpy() - known.mean(0)) / (known.std(0) + 1e-5)
+    examples = by.double().numpy()
+    return (values.double().numpy() - examples.mean(0)) / (examples.std(0) + 1e-5)

@@ -1,4 +1,4 @@
-"""Answers from scores that a test has chosen: images whose pixels spell their own number."""
+"""Answers from scores that a test chooses: the pixels of an image encode its number."""
 
 from collections.abc import Iterator
 
@@ -16,26 +16,26 @@ AS_THEY_ARE = Preprocessing(image_size=(1, 1), mean=(0.0, 0.0, 0.0), std=(1 / 25
 """Pixels of 0 to 255 stay what they are."""
 
 
-class Told:
-    """An engine that answers what it was told for the image whose number the three channels spell."""
+class FixedEngine:
+    """An engine that looks up the scores of an image by the number in its three channels."""
 
     preprocessing = AS_THEY_ARE
     device, dtype, concurrent = torch.device("cpu"), torch.float32, True
 
     def __init__(self, logits: np.ndarray) -> None:
-        self.told = torch.as_tensor(logits, dtype=torch.float32)
+        self.table = torch.as_tensor(logits, dtype=torch.float32)
         self.num_outputs = self.feature_width = logits.shape[1]
-        self.digest = "told"
+        self.digest = "fixed"
 
     def logits(self, pixels: Tensor) -> Tensor:
         digits = normalise(pixels, self.preprocessing)[:, :, 0, 0].round().long()
-        return self.told[digits[:, 0] + 256 * digits[:, 1] + 65536 * digits[:, 2]]
+        return self.table[digits[:, 0] + 256 * digits[:, 1] + 65536 * digits[:, 2]]
 
     features = logits
 
 
 def pictures_of(count: int) -> np.ndarray:
-    """Images of one pixel whose channels spell their number."""
+    """Images of one pixel whose channels encode their number."""
     numbers = np.arange(count)
     return np.stack([numbers % 256, numbers // 256 % 256, numbers // 65536], 1).astype(np.uint8)[:, None, None, :]
 
@@ -44,12 +44,12 @@ def batches_of(targets: np.ndarray, batch: int) -> Iterator[Batch]:
     pictures = torch.from_numpy(pictures_of(len(targets))).permute(0, 3, 1, 2)
     for start in range(0, len(targets), batch):
         indices = torch.arange(start, min(start + batch, len(targets)))
-        chosen = torch.from_numpy(targets.astype(np.int64))[indices]
-        yield Batch(views=(pictures[indices],), targets=class_targets(chosen), indices=indices, positions=indices)
+        classes = torch.from_numpy(targets.astype(np.int64))[indices]
+        yield Batch(views=(pictures[indices],), targets=class_targets(classes), indices=indices, positions=indices)
 
 
 def answers_of(logits: np.ndarray, targets: np.ndarray, *, batch: int = 7, top: int = 0) -> Answers:
-    return answer(Told(logits).logits, batches_of(targets, batch), targets, Ranks(), top=top)
+    return answer(FixedEngine(logits).logits, batches_of(targets, batch), targets, Ranks(), top=top)
 
 
 def noisy(images: int, classes: int, *, seed: int = 0, sure: float = 2.0) -> tuple[np.ndarray, np.ndarray]:

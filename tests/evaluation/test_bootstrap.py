@@ -7,25 +7,27 @@ from vitrail.evaluation.bootstrap import bootstrap
 
 
 def _mean_of(values: np.ndarray):
-    return lambda drawn: {"mean": float(drawn @ values / drawn.sum())}
+    return lambda draws: {"mean": float(draws @ values / draws.sum())}
 
 
 @pytest.mark.parametrize(("images", "share"), [(400, 0.9), (60, 0.5)])
 def test_the_interval_of_a_share_has_the_ends_of_the_binomial_distribution(images: int, share: float) -> None:
     right = (np.arange(images) < share * images).astype(float)
-    found = bootstrap(_mean_of(right), images, resamples=20_000)["mean"]
-    assert found.value == right.mean()
-    wanted = stats.binom.ppf([0.025, 0.975], images, right.mean()) / images
-    assert (found.low, found.high) == pytest.approx(tuple(wanted), abs=1.01 / images)
+    interval = bootstrap(_mean_of(right), images, resamples=20_000)["mean"]
+    assert interval.value == right.mean()
+    expected = stats.binom.ppf([0.025, 0.975], images, right.mean()) / images
+    assert (interval.low, interval.high) == pytest.approx(tuple(expected), abs=1.01 / images)
 
 
 def test_the_interval_of_a_mean_is_that_of_scipy() -> None:
     values = np.random.default_rng(0).exponential(size=80)
-    found = bootstrap(_mean_of(values), 80, resamples=8_000)["mean"]
+    interval = bootstrap(_mean_of(values), 80, resamples=8_000)["mean"]
     scipys = stats.bootstrap(
         (values,), np.mean, method="percentile", n_resamples=8_000, rng=np.random.default_rng(1)
     ).confidence_interval
-    assert (found.low, found.high) == pytest.approx((scipys.low, scipys.high), abs=0.15 * (scipys.high - scipys.low))
+    assert (interval.low, interval.high) == pytest.approx(
+        (scipys.low, scipys.high), abs=0.15 * (scipys.high - scipys.low)
+    )
 
 
 def test_the_same_seed_gives_the_same_interval_and_another_seed_another() -> None:
@@ -37,17 +39,17 @@ def test_the_same_seed_gives_the_same_interval_and_another_seed_another() -> Non
 
 
 def test_every_resample_draws_as_many_images_as_there_are() -> None:
-    seen = []
+    resamples = []
 
-    def figures(drawn: np.ndarray) -> dict[str, float]:
-        seen.append(drawn)
+    def figures(draws: np.ndarray) -> dict[str, float]:
+        resamples.append(draws)
         return {"none": 0.0}
 
     bootstrap(figures, 30, resamples=150)
-    assert len(seen) == 151
-    assert all(drawn.shape == (30,) and drawn.sum() == 30 for drawn in seen)
+    assert len(resamples) == 151
+    assert all(draws.shape == (30,) and draws.sum() == 30 for draws in resamples)
 
 
 def test_too_few_resamples_are_refused() -> None:
-    with pytest.raises(ConfigError, match="take 100 or more"):
+    with pytest.raises(ConfigError, match=r"`resamples` is 99, .* at least 100"):
         bootstrap(_mean_of(np.ones(3)), 3, resamples=99)

@@ -64,8 +64,8 @@ def test_names_and_classes_do_not_change_the_key() -> None:
 def test_a_model_has_one_key_in_whatever_format_it_was_stored(tmp_path: Path) -> None:
     model = vitrail.create("S/16", image_size=32, num_classes=3, dim=24, num_heads=2, mlp_dim=32, depth=1, seed=0)
     own = vitrail.save(model, tmp_path / "own.safetensors")
-    found = {key(vitrail.load(own)), key(vitrail.load(vitrail.save(vitrail.load(own), tmp_path / "again.safetensors")))}
-    assert found == {key(model)}
+    keys = {key(vitrail.load(own)), key(vitrail.load(vitrail.save(vitrail.load(own), tmp_path / "again.safetensors")))}
+    assert keys == {key(model)}
 
 
 def test_an_edited_file_has_another_digest_even_with_its_old_size_and_time(tmp_path: Path) -> None:
@@ -104,10 +104,10 @@ def features(count: int = 5) -> Features:
 
 def test_what_was_written_is_read_again_bit_by_bit(tmp_path: Path) -> None:
     write_features(tmp_path / "new" / "folder", KEY, features())
-    found = read_features(tmp_path / "new" / "folder", KEY, images=5, width=32)
-    assert found is not None
-    assert found.values.equal(features().values)
-    assert (found.read == features().read).all()
+    stored = read_features(tmp_path / "new" / "folder", KEY, images=5, width=32)
+    assert stored is not None
+    assert stored.values.equal(features().values)
+    assert (stored.read == features().read).all()
     assert read_features(tmp_path, KEY, images=5, width=32) is None
 
 

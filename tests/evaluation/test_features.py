@@ -20,9 +20,9 @@ def own_of(model: Model) -> Preprocessing:
     return torch_engine(model)[0].preprocessing
 
 
-def seen(dataset, pixels: Preprocessing) -> torch.Tensor:
-    made = [preprocess(dataset.image(index), pixels) for index in range(len(dataset))]
-    return normalise(torch.stack(made), pixels)
+def network_input(dataset, pixels: Preprocessing) -> torch.Tensor:
+    pixel_batch = [preprocess(dataset.image(index), pixels) for index in range(len(dataset))]
+    return normalise(torch.stack(pixel_batch), pixels)
 
 
 @pytest.mark.parametrize(
@@ -39,18 +39,18 @@ def seen(dataset, pixels: Preprocessing) -> torch.Tensor:
 )
 def test_features_are_the_input_of_the_last_linear_layer_in_the_order_of_the_data(model: Model) -> None:
     pixels, data = Preprocessing(image_size=model.config.image_size), images()
-    found = extractor(model, preprocessing=pixels, batch=4)(data)
+    features = extractor(model, preprocessing=pixels, batch=4)(data)
     last = model.linear if hasattr(model, "linear") else model.head.linear
-    assert found.values.dtype == torch.float32
-    assert found.values.shape == (len(data), model.config.feature_width) == (len(data), last.in_features)
+    assert features.values.dtype == torch.float32
+    assert features.values.shape == (len(data), model.config.feature_width) == (len(data), last.in_features)
     with torch.no_grad():
-        close(last(found.values), model(seen(data, pixels)), 1e-4)
-    assert found.read.all()
+        close(last(features.values), model(network_input(data, pixels)), 1e-4)
+    assert features.read.all()
 
 
 def test_the_tanh_of_the_representation_layer_is_in_the_features() -> None:
-    found = extractor(model_of(representation_size=24))(images())
-    assert found.values.abs().max() < 1
+    features = extractor(model_of(representation_size=24))(images())
+    assert features.values.abs().max() < 1
 
 
 @pytest.mark.parametrize("batch", [1, 4, 64])
@@ -63,26 +63,26 @@ def test_the_size_of_the_batch_makes_no_difference(batch: int) -> None:
 def test_every_image_is_computed_by_exactly_one_rank(world: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ranks, "sum", lambda _, tensor: tensor)  # so that each rank shows its own share
     model, data = model_of(), images(10)
-    asked = [extractor(model, ranks=Ranks(rank=rank, world=world), batch=3) for rank in range(world)]
-    parts = [one(data, skip_broken=Budget(count=10)) for one in asked]
+    extractors = [extractor(model, ranks=Ranks(rank=rank, world=world), batch=3) for rank in range(world)]
+    parts = [one(data, skip_broken=Budget(count=10)) for one in extractors]
     assert (np.stack([part.read for part in parts]).sum(0) == 1).all()
     close(sum(part.values for part in parts), extractor(model)(data).values, 1e-5)
 
 
 def test_a_model_in_half_precision_gives_features_in_float32() -> None:
     model = model_of().bfloat16()
-    found = extractor(model)(images())
-    assert found.values.dtype == torch.float32
-    close(found.values, extractor(model.float())(images()).values, 0.15)
+    features = extractor(model)(images())
+    assert features.values.dtype == torch.float32
+    close(features.values, extractor(model.float())(images()).values, 0.15)
 
 
 def test_a_batch_of_broken_images_alone_is_passed_over() -> None:
     good = np.zeros((5, 4, 3), dtype=np.uint8)
     data = listed([b"broken", b"broken", good], [0, 1, 1])
     batches = evaluation_batches(data, PIXELS, batch=2, skip_broken=Budget(count=2))
-    found = extract(TorchEngine(model_of(), PIXELS), batches, 3, Ranks())
-    assert found.read.tolist() == [False, False, True]
-    assert not found.values[:2].any()
+    features = extract(TorchEngine(model_of(), PIXELS), batches, 3, Ranks())
+    assert features.read.tolist() == [False, False, True]
+    assert not features.values[:2].any()
 
 
 @pytest.mark.parametrize(("side", "short"), [(224, 256), (384, 439), (96, 110), (512, 585)])

@@ -5,18 +5,18 @@ import pytest
 import torch
 
 from tests.data.arrays import noise
-from tests.evaluation.featuring import extractor, images, made_features, model_of
+from tests.evaluation.featuring import extractor, images, model_of, random_features
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.data.budget import Budget
 from vitrail.data.subsets import few_shot
 from vitrail.evaluation.features import Features
 from vitrail.evaluation.fewshot import (
-    Known,
+    LabelledFeatures,
     Score,
     check_shots,
     draw,
-    know_all,
-    know_drawn,
+    extract_drawn,
+    extract_labelled,
     measure,
 )
 from vitrail.evaluation.neighbours import neighbours
@@ -26,8 +26,8 @@ from vitrail.evaluation.ridge import ridge
 METHODS = {"ridge": ridge, "neighbours": neighbours, "probe": probe}
 
 
-class Asked:
-    """Takes the place of an extractor: the feature of an image is its row; remembers what it was asked for."""
+class FakeExtractor:
+    """An extractor whose feature of an image is its row; it records its calls."""
 
     def __init__(self, broken=()) -> None:
         self.broken, self.rows = set(broken), []
@@ -41,70 +41,70 @@ class Asked:
 
 
 def test_only_what_is_drawn_goes_through_the_model_and_only_once() -> None:
-    train, asked = noise(60, classes=3), Asked()
-    draws, known = know_drawn(train, [1, 2, 5], 3, asked)
-    assert [(drawn.shots, drawn.seed) for drawn in draws] == [(shots, seed) for shots in (1, 2, 5) for seed in range(3)]
+    train, extract = noise(60, classes=3), FakeExtractor()
+    draws, features = extract_drawn(train, [1, 2, 5], 3, extract)
+    assert [(each.shots, each.seed) for each in draws] == [(shots, seed) for shots in (1, 2, 5) for seed in range(3)]
     largest = {row for seed in range(3) for row in few_shot(train, 5, seed).rows.tolist()}
-    assert asked.rows == [sorted(largest)]
-    for drawn in draws:
-        assert drawn.images.counts.tolist() == [drawn.shots] * 3
-        assert drawn.images.rows.tolist() == few_shot(train, drawn.shots, drawn.seed).rows.tolist()
-        taken = known.take(drawn.images)
-        assert taken.values[:, 0].tolist() == drawn.images.rows.tolist()
-        assert (taken.targets == train.targets[drawn.images.rows]).all()
+    assert extract.rows == [sorted(largest)]
+    for each in draws:
+        assert each.images.counts.tolist() == [each.shots] * 3
+        assert each.images.rows.tolist() == few_shot(train, each.shots, each.seed).rows.tolist()
+        examples = features.take(each.images)
+        assert examples.values[:, 0].tolist() == each.images.rows.tolist()
+        assert (examples.targets == train.targets[each.images.rows]).all()
 
 
 def test_all_images_are_drawn_once_whatever_the_seeds() -> None:
     train = noise(20, classes=2)
-    (drawn,) = draw(train, [None], 3)
-    assert drawn.images.rows.tolist() == list(range(20))
-    asked = Asked()
-    _, known = know_drawn(train, [None, 2], 3, asked)
-    assert asked.rows == [list(range(20))]
-    assert known.take(drawn.images) is known
+    (each,) = draw(train, [None], 3)
+    assert each.images.rows.tolist() == list(range(20))
+    extract = FakeExtractor()
+    _, features = extract_drawn(train, [None, 2], 3, extract)
+    assert extract.rows == [list(range(20))]
+    assert features.take(each.images) is features
 
 
 def test_another_image_is_drawn_in_the_place_of_a_broken_one() -> None:
     train = noise(60, classes=3)
     broken = set(few_shot(train, 2, 0).rows.tolist()[:3])
-    asked = Asked(broken)
-    draws, known = know_drawn(train, [2], 2, asked, skip_broken=Budget(count=4))
-    for drawn in draws:
-        assert drawn.images.counts.tolist() == [2, 2, 2]
-        assert not broken & set(drawn.images.rows.tolist())
-        assert known.take(drawn.images).values[:, 0].tolist() == drawn.images.rows.tolist()
-    assert len(asked.rows) == 2
-    assert not set(asked.rows[0]) & set(asked.rows[1])
-    assert asked.budgets == [Budget(count=4), Budget(count=1)]
+    extract = FakeExtractor(broken)
+    draws, features = extract_drawn(train, [2], 2, extract, skip_broken=Budget(count=4))
+    for each in draws:
+        assert each.images.counts.tolist() == [2, 2, 2]
+        assert not broken & set(each.images.rows.tolist())
+        assert features.take(each.images).values[:, 0].tolist() == each.images.rows.tolist()
+    assert len(extract.rows) == 2
+    assert not set(extract.rows[0]) & set(extract.rows[1])
+    assert extract.budgets == [Budget(count=4), Budget(count=1)]
 
 
 def test_images_without_a_class_are_neither_drawn_nor_counted() -> None:
     data = noise(12, classes=3)
     data.targets[[0, 5]] = -1
-    assert know_all(data, Asked()).rows.tolist() == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
-    (drawn,) = draw(data, [None], 1)
-    assert 0 not in drawn.images.rows
-    assert 0 not in know_drawn(data, [3], 1, Asked())[1].rows
+    assert extract_labelled(data, FakeExtractor()).rows.tolist() == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11]
+    (each,) = draw(data, [None], 1)
+    assert 0 not in each.images.rows
+    assert 0 not in extract_drawn(data, [3], 1, FakeExtractor())[1].rows
 
 
 def test_what_could_not_be_read_is_not_measured_on() -> None:
-    found = know_all(noise(10, classes=2), Asked(broken=[4]), skip_broken=Budget(count=1))
-    assert found.rows.tolist() == [0, 1, 2, 3, 5, 6, 7, 8, 9]
-    assert found.values[:, 0].tolist() == found.rows.tolist()
+    features = extract_labelled(noise(10, classes=2), FakeExtractor(broken=[4]), skip_broken=Budget(count=1))
+    assert features.rows.tolist() == [0, 1, 2, 3, 5, 6, 7, 8, 9]
+    assert features.values[:, 0].tolist() == features.rows.tolist()
 
 
-def _measured(methods, *, shots=(2, 8), classes=3, apart=3.0) -> list[Score]:
-    values, targets = made_features(90, 10, classes, apart=apart)
-    test_values, _ = made_features(90, 10, classes, apart=apart)
+def _scores(methods, *, shots=(2, 8), classes=3, apart=3.0) -> list[Score]:
+    values, targets = random_features(90, 10, classes, apart=apart)
+    test_values, _ = random_features(90, 10, classes, apart=apart)
     train = noise(90, classes=classes)
     train.targets[:] = targets
-    known = Known(rows=train.rows, targets=train.targets, values=values)
-    test = Known(rows=np.arange(90), targets=targets, values=test_values)
-    return measure(known, draw(train, shots, 3), test, classes, methods)
+    features = LabelledFeatures(rows=train.rows, targets=train.targets, values=values)
+    test = LabelledFeatures(rows=np.arange(90), targets=targets, values=test_values)
+    return measure(features, draw(train, shots, 3), test, classes, methods)
 
 
 def test_every_method_tells_clouds_apart() -> None:
-    scores = _measured(METHODS)
+    scores = _scores(METHODS)
     assert [(score.shots, score.method) for score in scores] == [
         (shots, method) for shots in (2, 8) for method in METHODS
     ]
@@ -115,13 +115,13 @@ def test_every_method_tells_clouds_apart() -> None:
 
 
 def test_accuracy_is_the_share_of_right_answers() -> None:
-    def first(_, targets, classes, asked):
+    def first(_, targets, classes, queries):
         assert sorted(set(targets.tolist())) == [0, 1, 2]
         assert classes == 3
-        return {"first": np.zeros(len(asked), dtype=np.int64)}
+        return {"first": np.zeros(len(queries), dtype=np.int64)}
 
-    _, targets = made_features(90, 10, 3)
-    for score in _measured({"first": first}):
+    _, targets = random_features(90, 10, 3)
+    for score in _scores({"first": first}):
         assert score.accuracies == (float((targets == 0).mean()),) * 3
         assert score.spread == 0
 
@@ -133,12 +133,12 @@ def test_mean_and_deviation_are_numpys() -> None:
     assert Score(shots=None, method="ridge", images=50, accuracies=(0.5,)).spread is None
 
 
-def test_it_works_from_images_to_accuracy() -> None:
-    train, test = images(60), images(30)  # the same images, so that the nearest neighbour is the image itself
-    asked = extractor(model_of())
-    draws, known = know_drawn(train, [None], 1, asked)
+def test_few_shot_accuracy_works_from_images_on() -> None:
+    train, test = images(60), images(30)  # the same images: each is its own nearest neighbour
+    extract = extractor(model_of())
+    draws, features = extract_drawn(train, [None], 1, extract)
     methods = {"neighbours": partial(neighbours, most=1)}
-    (score,) = measure(known, draws, know_all(test, asked), 3, methods)
+    (score,) = measure(features, draws, extract_labelled(test, extract), 3, methods)
     assert score.accuracies == (1.0,)
 
 
@@ -146,12 +146,12 @@ def test_what_cannot_be_drawn_is_refused_before_any_image_is_read() -> None:
     train, test = noise(12, classes=3), noise(6, classes=3)
     with pytest.raises(InputError, match="fewer than 5 images"):
         check_shots(train, test, [1, 5], 3)
-    with pytest.raises(ConfigError, match="0 seeds"):
+    with pytest.raises(ConfigError, match="`seeds` is 0"):
         check_shots(train, test, [1], 0)
     bare = noise(6, classes=3)
     bare.targets[:] = -1
     with pytest.raises(InputError, match="no labels"):
         check_shots(train, bare, [1], 3)
-    with pytest.raises(InputError, match="one class only"):
+    with pytest.raises(InputError, match="only one class"):
         check_shots(noise(6, classes=1), noise(3, classes=1), [1], 3)
     check_shots(train, test, [1, 4, None], 3)

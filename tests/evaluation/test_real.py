@@ -21,7 +21,7 @@ from vitrail.evaluation.real import (
 
 
 class Named(Made):
-    """Images called as they are told."""
+    """Images with the names of a list."""
 
     def name(self, row: int) -> str:
         return NAMES[row]
@@ -52,7 +52,7 @@ def test_a_name_without_such_a_number_is_refused(row: int) -> None:
         image_numbers(_data([0, row]))
 
 
-def test_an_answer_is_right_if_it_is_in_the_list_and_empty_lists_are_passed_over() -> None:
+def test_an_answer_is_right_if_it_is_in_the_list_and_empty_lists_are_left_out() -> None:
     lists: list[list[int]] = [[] for _ in range(IMAGES)]
     lists[0], lists[2], lists[4] = [7], [1, 2], [5]
     logits = np.zeros((4, CLASSES), np.float32)
@@ -77,20 +77,20 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("[[1]]", "is a list of 1, but ReaL has a list of classes for each of 50,000"),
-        ('{"a": 1}', "is no list"),
+        ('{"a": 1}', "is not a list"),
         ("[[", "cannot be read as JSON"),
         (json.dumps([[1]] * (IMAGES - 1) + [3]), "has 3 for image 50000"),
         (json.dumps([[1]] * (IMAGES - 1) + [[1000]]), r"has \[1000\] for image 50000, but needs a list of numbers"),
         (json.dumps([["1"]] + [[1]] * (IMAGES - 1)), "for image 1,"),
     ],
 )
-def test_a_file_that_is_not_reals_is_refused(content: str, said: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_reals_is_refused(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "real.json"
     path.write_text(content)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_real(path)
 
 
@@ -100,16 +100,16 @@ def test_a_model_of_other_classes_is_refused() -> None:
         check_outputs(10)
 
 
-def test_names_that_the_model_lacks_leave_real_alone_and_it_is_said() -> None:
+def test_names_that_the_model_lacks_leave_only_real_with_a_note() -> None:
     data = replace(_data([0, 1]), targets=np.array([0, 1]), labels=("n01440764", "n01443537"))
     words = tuple(f"word {number}" for number in range(CLASSES))
     ids = ("n01440764", "n01443537", *words[2:])
-    known, unknown, unnamed = (choose_with_real(data, labels, CLASSES) for labels in (ids, words, None))
-    assert known.targets(data.targets).tolist() == [0, 1]
-    assert known.notes == ()
+    named, unknown, unnamed = (choose_with_real(data, labels, CLASSES) for labels in (ids, words, None))
+    assert named.targets(data.targets).tolist() == [0, 1]
+    assert named.notes == ()
     for choice, why in ((unknown, "has 2 classes that the model lacks"), (unnamed, "has no class names")):
         assert choice.whole
         assert choice.targets(data.targets).tolist() == [-1, -1]
-        assert choice.notes[0].startswith("ReaL alone is measured, which needs no class names: ")
+        assert "only ReaL is measured" in choice.notes[0]
         assert why in choice.notes[0]
     assert choose_with_real(_data([0]), words, CLASSES).notes == ()

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evaluation.making import Told, answers_of, pictures_of
+from tests.evaluation.making import FixedEngine, answers_of, pictures_of
 from tests.training.making import Made
 from vitrail.base.errors import InputError
 from vitrail.data.dataset import Dataset
@@ -32,7 +32,7 @@ def test_classes_in_another_order_are_matched_by_name() -> None:
     assert choice.notes == ()
 
 
-def test_some_of_the_classes_are_scored_among_themselves_and_it_is_said() -> None:
+def test_some_of_the_classes_are_scored_among_themselves_with_a_note() -> None:
     choice = choose(data_of(("Fox", "dog"), [0, 1, 1]), MODEL, 5)
     assert choice.labels == ("dog", "fox")
     assert choice.targets(np.array([0, 1, 1])).tolist() == [1, 0, 0]
@@ -41,7 +41,7 @@ def test_some_of_the_classes_are_scored_among_themselves_and_it_is_said() -> Non
     assert "scored over 2 of 5 classes, those that pets has" in choice.notes[0]
 
 
-def test_all_classes_stay_among_the_answers_when_asked() -> None:
+def test_all_classes_can_stay_among_the_answers() -> None:
     choice = choose(data_of(("fox", "dog"), [0, 1]), MODEL, 5, all_classes=True)
     assert choice.whole
     assert choice.targets(np.array([0, 1])).tolist() == [3, 1]
@@ -63,7 +63,7 @@ def test_classes_that_the_model_lacks_are_listed() -> None:
 
 
 def test_one_class_alone_is_refused_because_every_answer_would_be_right() -> None:
-    with pytest.raises(InputError, match="one class of the model only, dog"):
+    with pytest.raises(InputError, match="only one class of the model, dog"):
         choose(data_of(("dog",), [0, 0]), MODEL, 5)
     assert choose(data_of(("dog",), [0, 0]), MODEL, 5, all_classes=True).whole
 
@@ -76,7 +76,7 @@ def test_a_model_without_names_is_refused_but_takes_numbers_as_places() -> None:
     assert "taken as places" in choice.notes[0]
 
 
-def test_names_that_appear_twice_are_no_trouble_when_the_lists_are_equal() -> None:
+def test_names_may_appear_twice_when_the_lists_are_equal() -> None:
     twice = ("crane", "dog", "crane")
     assert choose(data_of(twice, [0, 2]), twice, 3).targets(np.array([2, 0])).tolist() == [2, 0]
 
@@ -113,29 +113,29 @@ def test_with_all_classes_an_unmapped_answer_is_wrong() -> None:
 
 @pytest.mark.parametrize("everything", [False, True])
 def test_classes_that_a_map_makes_the_same_are_scored_as_one(everything: bool) -> None:
-    given = data_of(("dog", "emu", "Dog", "Rock"), [0, 1, 2, 3])
+    data = data_of(("dog", "emu", "Dog", "Rock"), [0, 1, 2, 3])
     class_map = {"dog": ["dog", "fox"], "Dog": ["fox", "dog"], "emu": ["emu"]}
-    choice = choose(given, MODEL, 5, class_map=class_map, all_classes=everything)
+    choice = choose(data, MODEL, 5, class_map=class_map, all_classes=everything)
     assert choice.labels == ("dog / Dog", "emu", *(("cat", "gnu") if everything else ()))
-    assert choice.targets(given.targets).tolist() == [0, 1, 0, -1]
+    assert choice.targets(data.targets).tolist() == [0, 1, 0, -1]
     scores = _scores(np.array([[1, 5, 3, 9, 8], [1, 5, 3, 2, 8], [4, 1, 3, 2, 8]]), choice)
     np.testing.assert_array_equal(scores[:, :2], [[9, 3], [5, 3], [2, 3]])
-    assert "dog and Dog are the same in the model, and one class here." in choice.notes
+    assert any("dog and Dog" in note for note in choice.notes)
 
 
 def test_the_advice_about_two_spellings_of_one_class_can_be_followed() -> None:
     logits = np.array([[0, 9, 1, 0, 0], [0, 9, 1, 0, 0], [0, 1, 9, 0, 0], [0, 1, 9, 0, 0]])
-    given = data_of(("Dog", "dog", "emu"), [0, 1, 2, 1])
-    with pytest.raises(InputError, match="say with `class_map` that they are the same"):
-        choose(given, MODEL, 5)
-    choice = choose(given, MODEL, 5, class_map={"dog": ["dog"], "Dog": ["dog"], "emu": ["emu"]})
-    answers = answers_of(_scores(logits, choice), choice.targets(given.targets))
+    data = data_of(("Dog", "dog", "emu"), [0, 1, 2, 1])
+    with pytest.raises(InputError, match="`class_map`"):
+        choose(data, MODEL, 5)
+    choice = choose(data, MODEL, 5, class_map={"dog": ["dog"], "Dog": ["dog"], "emu": ["emu"]})
+    answers = answers_of(_scores(logits, choice), choice.targets(data.targets))
     assert answers.confusion(2).tolist() == [[2, 1], [0, 1]]
     np.testing.assert_allclose(answers.scores(2).recall, [2 / 3, 1])
 
 
 def test_a_map_that_makes_everything_one_class_is_refused() -> None:
-    with pytest.raises(InputError, match="one class of the model only, dog / Dog"):
+    with pytest.raises(InputError, match="only one class of the model, dog / Dog"):
         choose(data_of(("dog", "Dog"), [0, 1]), MODEL, 5, class_map={"dog": ["dog"]})
 
 
@@ -169,4 +169,4 @@ def test_a_scored_model_answers_for_the_scored_classes() -> None:
     choice = choose(data_of(("gnu", "dog"), [0, 1]), MODEL, 5)
     logits = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
     pixels = torch.from_numpy(pictures_of(3)).permute(0, 3, 1, 2)
-    np.testing.assert_array_equal(Scored(Told(logits), choice)(pixels).numpy(), logits[:, [1, 4]])
+    np.testing.assert_array_equal(Scored(FixedEngine(logits), choice)(pixels).numpy(), logits[:, [1, 4]])

@@ -40,12 +40,12 @@ def test_self_attention_is_equations_5_to_8(relative_tokens) -> None:
 @pytest.mark.parametrize("relative_tokens", RELATIVE)
 def test_the_attention_map_is_equation_6(relative_tokens) -> None:
     module, tokens = make(relative_tokens), torch.randn(3, 6, 8).double()
-    wanted = reference(module, tokens)[1]
+    expected = reference(module, tokens)[1]
     for heads in ([0, 1], [1, 0], [1], [0]):
         for first_only in (False, True):
             maps = MapRecorder(heads)
             mixed = module(tokens, first_only=first_only, maps=maps)
-            close(maps.weights, wanted[:, heads], 1e-12)
+            close(maps.weights, expected[:, heads], 1e-12)
             close(maps.weights.sum(dim=-1), torch.ones(3, len(heads), 6), 1e-12)
             close(mixed, reference(module, tokens)[0][:, : 1 if first_only else 6], 1e-11)
 
@@ -74,8 +74,8 @@ def test_gradients_of_the_first_token_alone_are_those_of_the_whole(relative_toke
     leaves = [tokens, *module.parameters()]
     whole = torch.autograd.grad((module(tokens)[:, 0] * weight).sum(), leaves)
     first = torch.autograd.grad((module(tokens, first_only=True)[:, 0] * weight).sum(), leaves)
-    for given, wanted in zip(first, whole, strict=True):
-        close(given, wanted, 1e-11)
+    for gradient, expected in zip(first, whole, strict=True):
+        close(gradient, expected, 1e-11)
 
 
 @pytest.mark.parametrize("queries", [1, 3, 6])
@@ -92,10 +92,10 @@ def test_the_relative_bias_scores_the_content_query_against_the_offset(queries) 
 
 @pytest.mark.parametrize("first_only", [False, True])
 def test_dropout_follows_the_last_projection_once_and_never_qkv(first_only, monkeypatch) -> None:
-    module, seen = make(dropout=0.5), []
-    monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: seen.append((self.p, x.shape[-1])) or x)
+    module, calls = make(dropout=0.5), []
+    monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: calls.append((self.p, x.shape[-1])) or x)
     module.train()(torch.randn(2, 6, 8).double(), first_only=first_only)
-    assert seen == [(0.5, 8)]
+    assert calls == [(0.5, 8)]
 
 
 @pytest.mark.parametrize("first_only", [False, True])

@@ -31,15 +31,15 @@ def test_create_passes_every_setting_on() -> None:
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(("given", "size"), [(224, (224, 224)), ((32, 48), (32, 48)), ([32, 48], (32, 48))])
-def test_one_number_is_a_square(given, size) -> None:
-    assert as_size(given) == size
-    assert configure("B/16", image_size=given).image_size == size
+@pytest.mark.parametrize(("value", "size"), [(224, (224, 224)), ((32, 48), (32, 48)), ([32, 48], (32, 48))])
+def test_one_number_is_a_square(value, size) -> None:
+    assert as_size(value) == size
+    assert configure("B/16", image_size=value).image_size == size
 
 
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("image_size", [224.0, None, "224", (224,), (224, 224, 3), -16, 0, (224, 0)])
-def test_what_is_no_image_size_is_refused(image_size) -> None:
+def test_anything_but_an_image_size_is_refused(image_size) -> None:
     with pytest.raises(ConfigError, match=r"size.*\(height, width\)"):
         create("B/16", image_size=image_size, device="meta")
 

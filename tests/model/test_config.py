@@ -10,7 +10,7 @@ BAD = {
     "patch that does not divide": ({"patch_size": (5, 4)}, "5x4", "12x16", "resize to 10x16"),
     "dim not divisible by heads": ({"num_heads": 5}, "dim 32", "num_heads 5", "such as 30 or 35"),
     "class-token pooling without one": ({"class_token": False}, "class_token is False", "needs", "pool='mean'"),
-    "norm_pooled without the mean": ({"norm_pooled": True}, "'class-token'", "behind the mean", "norm_pooled=False"),
+    "norm_pooled without the mean": ({"norm_pooled": True}, "'class-token'", "after the mean", "norm_pooled=False"),
     "odd dim for 2-D": (
         {"dim": 33, "num_heads": 3, "positions": "learned-2d"},
         "dim is 33",
@@ -50,13 +50,13 @@ BAD = {
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(("settings", "given", "needed", "remedy"), BAD.values(), ids=BAD)
-def test_settings_that_cannot_be_are_refused_in_one_sentence(settings, given, needed, remedy) -> None:
+@pytest.mark.parametrize(("settings", "value", "requirement", "remedy"), BAD.values(), ids=BAD)
+def test_wrong_settings_are_refused_in_one_sentence(settings, value, requirement, remedy) -> None:
     with pytest.raises(ConfigError) as error:
         vit_config(**settings)
     message = str(error.value)
-    assert given in message
-    assert needed in message
+    assert value in message
+    assert requirement in message
     assert remedy in message
     assert "\n" not in message
 

@@ -63,5 +63,5 @@ def test_same_padding_puts_the_odd_pixel_last(side, kernel_size, stride, amounts
 @pytest.mark.parametrize("size", SIZES)
 def test_padding_is_never_the_maximum(size) -> None:
     images = -torch.rand(2, 3, *size).double() - 1
-    wanted = reference.max_pool(reference.pad_same(images.numpy(), 3, 2, value=-math.inf))
-    close(max_pool_same(images), wanted, 0)
+    expected = reference.max_pool(reference.pad_same(images.numpy(), 3, 2, value=-math.inf))
+    close(max_pool_same(images), expected, 0)

@@ -92,28 +92,28 @@ def test_tokens_are_the_length_of_the_sequence(config, tokens) -> None:
     assert cost(config).tokens == tokens
 
 
-def kept_values(config, batch: int) -> float:
+def saved_values(config, batch: int) -> float:
     """Count the float32 values that a training step keeps for its backward pass, each memory once, without weights."""
     model = build(config, seed=0).train()
     weights = {tensor.untyped_storage().data_ptr() for tensor in (*model.parameters(), *model.buffers())}
-    kept, alive = {}, []
+    sizes, alive = {}, []
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in weights:
-            kept[storage.data_ptr()] = storage.nbytes() / 4
+            sizes[storage.data_ptr()] = storage.nbytes() / 4
         alive.append(tensor)  # so that no memory is used twice
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         logits = model(torch.randn(batch, config.channels, *config.image_size))
     assert logits.requires_grad
-    return sum(kept.values())
+    return sum(sizes.values())
 
 
 @pytest.mark.parametrize("config", KEPT.values(), ids=KEPT)
 def test_activations_are_what_the_backward_pass_keeps(config) -> None:
-    per_image = (kept_values(config, 6) - kept_values(config, 2)) / 4
+    per_image = (saved_values(config, 6) - saved_values(config, 2)) / 4
     assert cost(config).activations == pytest.approx(per_image, rel=0.03)
 
 

@@ -21,10 +21,10 @@ def test_the_embedding_is_equation_1(kind) -> None:
     embedding, images = perturbed(config).embedding, images_for(config)
     w = arrays(embedding)
     patches = transformer.patchify(images.double().numpy(), (4, 4))
-    wanted = transformer.embed(
+    expected = transformer.embed(
         patches, w["projection.weight"].T, w["projection.bias"], w["class_token"], table_of(embedding, kind)
     )
-    close(embedding(images), wanted, 1e-5)
+    close(embedding(images), expected, 1e-5)
 
 
 @pytest.mark.parametrize("settings", [{"positions": "none"}, {"positions": "relative"}])
@@ -40,8 +40,8 @@ def test_the_class_token_comes_first_and_has_a_position() -> None:
     config = vit_config()
     embedding = perturbed(config).embedding
     tokens = embedding(images_for(config))
-    wanted = embedding.class_token[0] + embedding.positions.table[0]
-    close(tokens[:, 0], wanted.expand(2, -1), 1e-6)
+    expected = embedding.class_token[0] + embedding.positions.table[0]
+    close(tokens[:, 0], expected.expand(2, -1), 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_the_projection_reads_a_whole_patch(config, inputs) -> None:
 
 def test_dropout_comes_once_directly_after_the_positions(monkeypatch) -> None:
     config = vit_config(dropout=0.25)
-    embedding, seen = perturbed(config).embedding.train(), []
-    monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: seen.append((self.p, x)) or x)
+    embedding, calls = perturbed(config).embedding.train(), []
+    monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: calls.append((self.p, x)) or x)
     tokens = embedding(images_for(config))
-    [(rate, dropped)] = seen
+    [(rate, dropped)] = calls
     assert rate == 0.25
     assert dropped is tokens

@@ -92,8 +92,8 @@ def test_nothing_but_the_chosen_maps_outlives_the_pass() -> None:
     before = {id(tensor) for tensor in live_tensors()}
     with torch.no_grad():
         maps = model.attention_maps(images, blocks=[1], heads=[0, 3])
-    left = [tensor for tensor in live_tensors() if id(tensor) not in before]
-    assert [id(tensor) for tensor in left] == [id(maps[1])]
+    survivors = [tensor for tensor in live_tensors() if id(tensor) not in before]
+    assert [id(tensor) for tensor in survivors] == [id(maps[1])]
     assert maps[1].untyped_storage().nbytes() == 2 * 2 * 13 * 13 * 4  # of two heads, and no view of all four
 
 
@@ -118,12 +118,12 @@ def test_a_map_does_not_change_the_answer() -> None:
 def test_maps_come_out_of_a_pass_that_computes_its_blocks_again() -> None:
     config = vit_config(depth=3)
     model, images = perturbed(config).train(), images_for(config)
-    wanted = model.attention_maps(images, blocks=[1])[1]
+    expected = model.attention_maps(images, blocks=[1])[1]
     model.recompute = True
     encoded = model.encode(images, attention=[1], layers=[2])
     encoded.attention[1].retain_grad()
     model.head(encoded.output).sum().backward()
-    close(encoded.attention[1], wanted, 0)
+    close(encoded.attention[1], expected, 0)
     assert encoded.attention[1].grad.abs().max() > 0
 
 
@@ -177,15 +177,15 @@ def test_kept_patches_are_those_rows_of_equation_1(config) -> None:
     close(encoded.layers[0][:, :first], whole[:, :first], 1e-6)
 
 
-def test_what_is_left_out_does_not_matter() -> None:
+def test_patches_that_are_left_out_do_not_matter() -> None:
     config = vit_config()
     model, images = perturbed(config), images_for(config)
     kept = torch.tensor([[5, 0, 7], [1, 2, 11]])
     pixels = patchify(images, (4, 4))
-    seen = torch.stack([rows[places] for rows, places in zip(pixels, kept, strict=True)])
+    kept_pixels = torch.stack([rows[places] for rows, places in zip(pixels, kept, strict=True)])
     other = torch.randn_like(images)
     places = patchify(torch.arange(12 * 16).reshape(1, 1, 12, 16).float(), (4, 4))[0].long()
-    for image, (rows, numbers) in enumerate(zip(seen, kept, strict=True)):
+    for image, (rows, numbers) in enumerate(zip(kept_pixels, kept, strict=True)):
         for row, number in zip(rows, numbers, strict=True):
             other[image].flatten(1)[:, places[number]] = row.unflatten(0, (3, 16))
     close(model.encode(other, kept=kept).output, model.encode(images, kept=kept).output, 1e-5)
@@ -195,7 +195,7 @@ def test_patches_are_drawn_from_the_given_generator_and_returned() -> None:
     config = vit_config()
     model, images = perturbed(config), images_for(config)
 
-    def drawn(seed: int) -> torch.Tensor:
+    def kept_patches(seed: int) -> torch.Tensor:
         before = torch.get_rng_state()
         encoded = model.encode(images, drop_patches=0.5, generator=torch.Generator().manual_seed(seed))
         assert torch.equal(torch.get_rng_state(), before)
@@ -203,7 +203,7 @@ def test_patches_are_drawn_from_the_given_generator_and_returned() -> None:
         assert torch.equal(again.output, encoded.output)
         return encoded.kept
 
-    one, same, other = drawn(1), drawn(1), drawn(2)
+    one, same, other = kept_patches(1), kept_patches(1), kept_patches(2)
     assert one.shape == (2, 6)
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
@@ -214,9 +214,9 @@ def test_without_a_generator_patches_follow_the_global_seed() -> None:
     config = vit_config()
     model, images = perturbed(config), images_for(config)
     torch.manual_seed(5)
-    wanted = torch.rand(2, 12).argsort(dim=1)[:, :6]
+    expected = torch.rand(2, 12).argsort(dim=1)[:, :6]
     torch.manual_seed(5)
-    assert torch.equal(model.encode(images, drop_patches=0.5).kept, wanted)
+    assert torch.equal(model.encode(images, drop_patches=0.5).kept, expected)
 
 
 def test_patches_are_chosen_in_one_way_only() -> None:

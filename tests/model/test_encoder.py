@@ -24,7 +24,7 @@ def test_the_encoder_ends_with_a_layer_norm() -> None:
     close(encoder(tokens), transformer.layer_norm(x, w["weight"], w["bias"], 1e-6), 1e-11)
 
 
-def test_the_norm_comes_after_pooling_when_asked() -> None:
+def test_the_norm_can_come_after_pooling() -> None:
     model = perturbed(vit_config(pool="mean", norm_pooled=True))
     assert model.encoder.norm is None
     images = images_for(model.config)
@@ -47,8 +47,8 @@ def test_every_layer_adds_its_own_table_or_the_shared_one(placement, tables, add
     assert len(encoder.positions) == tables
     assert (model.embedding.positions is None) == (tables > 0)
     for layer, table in enumerate(added):
-        wanted = tokens if table is None else tokens + encoder.positions[table].table
-        close(encoder.place(tokens, layer), wanted, 0)
+        expected = tokens if table is None else tokens + encoder.positions[table].table
+        close(encoder.place(tokens, layer), expected, 0)
 
 
 @pytest.mark.parametrize("first_only", [False, True])
@@ -59,19 +59,19 @@ def test_every_layer_runs_once_with_its_positions(first_only) -> None:
     for block, table in zip(encoder.blocks, encoder.positions, strict=True):
         x, _ = transformer.block(x + table.table.detach().numpy(), arrays(block), 4, 1e-6, "tanh")
     w = arrays(encoder, "norm.")
-    wanted = transformer.layer_norm(x, w["weight"], w["bias"], 1e-6)
-    close(encoder(tokens, first_only=first_only), wanted[:, :1] if first_only else wanted, 1e-11)
+    expected = transformer.layer_norm(x, w["weight"], w["bias"], 1e-6)
+    close(encoder(tokens, first_only=first_only), expected[:, :1] if first_only else expected, 1e-11)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.25, 0.9])
 def test_stochastic_depth_drops_whole_images_at_its_rate_and_keeps_the_mean(rate) -> None:
     branch = torch.rand(20_000, 2, 3) + 0.5
-    kept = stochastic_depth(branch, rate, torch.Generator().manual_seed(0))
-    alive = kept.flatten(1).ne(0)
+    output = stochastic_depth(branch, rate, torch.Generator().manual_seed(0))
+    alive = output.flatten(1).ne(0)
     assert torch.equal(alive.any(dim=1), alive.all(dim=1))
     deviation = (rate * (1 - rate) / 20_000) ** 0.5
     assert abs(alive[:, 0].double().mean().item() - (1 - rate)) <= 4 * deviation
-    close(kept[alive[:, 0]], branch[alive[:, 0]] / (1 - rate), 1e-5)
+    close(output[alive[:, 0]], branch[alive[:, 0]] / (1 - rate), 1e-5)
 
 
 def test_stochastic_depth_is_repeatable_with_a_generator() -> None:
@@ -99,15 +99,15 @@ def test_stochastic_depth_acts_on_both_branches_and_only_while_training() -> Non
 @pytest.mark.parametrize("pool", ["class-token", "mean"])
 def test_dropout_is_applied_where_the_paper_puts_it(pool, monkeypatch) -> None:
     config = vit_config(depth=3, dropout=0.1, pool=pool)
-    model, seen = perturbed(config).train(), []
-    monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: seen.append((self.p, tuple(x.shape[1:]))) or x)
+    model, calls = perturbed(config).train(), []
+    monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: calls.append((self.p, tuple(x.shape[1:]))) or x)
     model(images_for(config))
     tokens = config.num_tokens
     block = [(0.1, (tokens, 32)), (0.1, (tokens, 64)), (0.1, (tokens, 32))]  # out, hidden, out
-    wanted = [(0.1, (tokens, 32)), *block * 3]  # after the positions, then three blocks
+    expected = [(0.1, (tokens, 32)), *block * 3]  # after the positions, then three blocks
     if pool == "class-token":
-        wanted[-3:] = [(0.1, (32,)), (0.1, (1, 64)), (0.1, (1, 32))]
-    assert seen == wanted
+        expected[-3:] = [(0.1, (32,)), (0.1, (1, 64)), (0.1, (1, 32))]
+    assert calls == expected
 
 
 def test_dropout_is_the_identity_in_evaluation() -> None:

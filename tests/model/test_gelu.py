@@ -27,10 +27,10 @@ UNITS = {"tanh": 2, "erf": 4}
 @pytest.mark.parametrize("kind", KINDS)
 def test_gelu_rounds_little_in_float32(kind) -> None:
     x = torch.tensor(np.concatenate([RANGE, np.linspace(-6, 6, 100_001)]), dtype=torch.float32)
-    wanted = torch.tensor(transformer.GELU[kind](x.double().numpy()))
+    expected = torch.tensor(transformer.GELU[kind](x.double().numpy()))
     forms = {"ours": gelu(x, kind), "torch's": F.gelu(x, approximate="tanh" if kind == "tanh" else "none")}
     for name, values in forms.items():
-        errors = (values.double() - wanted).abs() / x.double().abs().clamp_min(1e-30)
+        errors = (values.double() - expected).abs() / x.double().abs().clamp_min(1e-30)
         assert errors.max() <= UNITS[kind] * 2**-23, name
 
 
@@ -58,20 +58,20 @@ def test_gradients_of_gelu_are_those_of_finite_differences(kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gelu_keeps_only_its_input_for_the_backward_pass(kind) -> None:
-    kept = []
+    saved = []
     x = torch.randn(8, 16, requires_grad=True)
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.data_ptr()) or t, lambda t: t):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t.data_ptr()) or t, lambda t: t):
         gelu(x, kind)
-    assert kept == [x.data_ptr()]
+    assert saved == [x.data_ptr()]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(3, 5), (2, 3, 2**18 // 5)])
 def test_gelu_in_place_is_gelu(kind, shape) -> None:
     x = torch.randn(shape)
-    wanted = transformer.GELU[kind](x.double().numpy())
+    expected = transformer.GELU[kind](x.double().numpy())
     assert gelu_(x, kind) is x
-    close(x, wanted, 1e-6)
+    close(x, expected, 1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

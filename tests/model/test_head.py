@@ -10,8 +10,8 @@ from tests.tiny import arrays, close, images_for, perturbed, vit_config
 def test_attention_pooling_is_one_learned_query_and_an_mlp(gelu) -> None:
     model = perturbed(vit_config(pool="attention", gelu=gelu)).double()
     tokens = torch.randn(3, 12, 32).double()
-    wanted = transformer.attention_pool(tokens.numpy(), arrays(model.head.pool), 4, 1e-6, gelu)
-    close(model.head.represent(tokens), wanted, 1e-11)
+    expected = transformer.attention_pool(tokens.numpy(), arrays(model.head.pool), 4, 1e-6, gelu)
+    close(model.head.represent(tokens), expected, 1e-11)
 
 
 @pytest.mark.parametrize(("class_token", "first"), [(False, 0), (True, 1)])

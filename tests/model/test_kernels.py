@@ -1,4 +1,4 @@
-"""Which form is taken when; that the forms agree is held in test_attention.py, test_gelu.py and test_vit.py."""
+"""Which form is used when; test_attention.py, test_gelu.py and test_vit.py test that the forms agree."""
 
 import pytest
 import torch
@@ -13,11 +13,11 @@ from vitrail.model.mlp import Mlp
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_inference_reuses_the_hidden_buffer_and_gives_the_same_bits(kind, mode) -> None:
     hidden = torch.randn(3, 7, 24)
-    wanted = gelu(hidden.clone(), kind)
+    expected = gelu(hidden.clone(), kind)
     with mode():
         activated = kernels.activate(hidden, kind)
     assert activated is hidden
-    assert torch.equal(activated, wanted)
+    assert torch.equal(activated, expected)
 
 
 CASES = {
@@ -49,6 +49,6 @@ def test_the_mlp_does_not_change_its_input() -> None:
 def test_outputs_do_not_depend_on_whether_gradients_are_on(settings) -> None:
     config = vit_config(depth=3, **settings)
     model, images = perturbed(config), images_for(config, 3)
-    wanted = model(images)
+    expected = model(images)
     with torch.inference_mode():
-        assert torch.equal(model(images), wanted)
+        assert torch.equal(model(images), expected)

@@ -42,6 +42,6 @@ def test_a_layer_can_have_another_mixer(monkeypatch) -> None:
     hidden, out = w["mlp.hidden.weight"].T, w["mlp.out.weight"].T
     x = x + transformer.mlp(normed, hidden, w["mlp.hidden.bias"], out, w["mlp.out.bias"], "tanh")
     norm = arrays(encoder, "norm.")
-    wanted = transformer.layer_norm(x, norm["weight"], norm["bias"], 1e-6)
-    close(encoder(tokens), wanted, 1e-10)
-    close(encoder(tokens, first_only=True), wanted[:, :1], 1e-10)
+    expected = transformer.layer_norm(x, norm["weight"], norm["bias"], 1e-6)
+    close(encoder(tokens), expected, 1e-10)
+    close(encoder(tokens, first_only=True), expected[:, :1], 1e-10)

@@ -18,17 +18,17 @@ def make(**settings) -> Mlp:
 def test_the_mlp_is_two_layers_with_a_gelu_between(kind) -> None:
     module, tokens = make(gelu=kind), torch.randn(2, 5, 8).double()
     w = arrays(module)
-    wanted = transformer.mlp(
+    expected = transformer.mlp(
         tokens.numpy(), w["hidden.weight"].T, w["hidden.bias"], w["out.weight"].T, w["out.bias"], kind
     )
-    close(module(tokens), wanted, 1e-11)
+    close(module(tokens), expected, 1e-11)
 
 
 def test_dropout_follows_both_layers_while_training(monkeypatch) -> None:
-    module, seen = make(dropout=0.5), []
-    monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: seen.append((self.p, x.shape[-1])) or x)
+    module, calls = make(dropout=0.5), []
+    monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: calls.append((self.p, x.shape[-1])) or x)
     module.train()(torch.randn(1, 2, 8).double())
-    assert seen == [(0.5, 12), (0.5, 8)]
+    assert calls == [(0.5, 12), (0.5, 8)]
 
 
 def test_dropout_is_the_identity_in_evaluation() -> None:

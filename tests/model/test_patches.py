@@ -47,7 +47,7 @@ def test_the_grid_counts_rows_and_columns(image_size, patch_size, grid) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image_size", "patch_size", "given", "needed"),
+    ("image_size", "patch_size", "sizes", "remedy"),
     [
         ((225, 224), (16, 16), "16x16 does not divide the image size 225x224", "resize to 224x224"),
         ((224, 230), (16, 16), "224x230", "resize to 224x224"),
@@ -55,12 +55,12 @@ def test_the_grid_counts_rows_and_columns(image_size, patch_size, grid) -> None:
     ],
 )
 def test_a_patch_that_does_not_divide_the_image_is_refused_with_a_size_that_fits(
-    image_size, patch_size, given, needed
+    image_size, patch_size, sizes, remedy
 ) -> None:
     with pytest.raises(ConfigError) as error:
         patch_grid(image_size, patch_size)
-    assert given in str(error.value)
-    assert needed in str(error.value)
+    assert sizes in str(error.value)
+    assert remedy in str(error.value)
 
 
 def test_sizes_are_written_with_an_x() -> None:

@@ -50,8 +50,8 @@ def test_resizing_keeps_the_type(way) -> None:
 @pytest.mark.parametrize("new", [3, 8])
 def test_an_axis_is_interpolated_on_its_own(new) -> None:
     table = torch.randn(5, 4)
-    wanted = reference.resize_align_corners(table.double().numpy(), (5, 1), (new, 1))
-    close(resize_axis(table, new), wanted, 1e-5)
+    expected = reference.resize_align_corners(table.double().numpy(), (5, 1), (new, 1))
+    close(resize_axis(table, new), expected, 1e-5)
 
 
 @pytest.mark.parametrize(("old", "new"), [((4, 4), (8, 8)), ((4, 6), (3, 5)), ((2, 3), (5, 7))])
@@ -66,9 +66,9 @@ def test_an_offset_embedding_that_is_linear_in_the_displacement_stays_so(old, ne
     for offset in range(-new_reach, new_reach + 1):
         row = round(offset / new[1])
         y, x = row * old[0] / new[0], (offset - row * new[1]) * old[1] / new[1]
-        wanted = y * old[1] + x  # the value of the embedding at that displacement
+        expected = y * old[1] + x  # the value of the embedding at that displacement
         if abs(y) + 1 <= old[0] - 1:
-            assert resized[offset + new_reach].item() == pytest.approx(wanted, abs=1e-4)
+            assert resized[offset + new_reach].item() == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_offset_of_a_token_to_itself_keeps_its_embedding() -> None:

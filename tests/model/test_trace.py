@@ -10,10 +10,10 @@ from vitrail.model.trace import Trace, select
 
 
 @pytest.mark.parametrize(
-    ("asked", "numbers"), [(None, []), ("all", [0, 1, 2]), ([2, 0], [2, 0]), ([-1], [2]), ((1,), [1]), ([], [])]
+    ("selection", "numbers"), [(None, []), ("all", [0, 1, 2]), ([2, 0], [2, 0]), ([-1], [2]), ((1,), [1]), ([], [])]
 )
-def test_a_selection_becomes_numbers_in_the_order_asked(asked, numbers) -> None:
-    assert select(asked, 3, "blocks") == numbers
+def test_a_selection_becomes_numbers_in_its_own_order(selection, numbers) -> None:
+    assert select(selection, 3, "blocks") == numbers
 
 
 def test_a_number_that_is_listed_twice_is_refused() -> None:
@@ -21,10 +21,10 @@ def test_a_number_that_is_listed_twice_is_refused() -> None:
         select([2, -1], 3, "blocks")
 
 
-@pytest.mark.parametrize(("asked", "wrong"), [([3], "3"), ([0, -4, 7], "-4, 7")])
-def test_a_number_out_of_range_is_refused_with_the_range(asked, wrong) -> None:
-    with pytest.raises(ConfigError, match=rf"blocks {wrong}, but there are 3: 0 to 2"):
-        select(asked, 3, "blocks")
+@pytest.mark.parametrize(("selection", "wrong"), [([3], "3"), ([0, -4, 7], "-4, 7")])
+def test_a_number_out_of_range_is_refused_with_the_range(selection, wrong) -> None:
+    with pytest.raises(ConfigError, match=rf"blocks {wrong} to trace: there are 3, 0 to 2"):
+        select(selection, 3, "blocks")
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -77,7 +77,7 @@ def test_every_step_of_the_trace_is_its_equation(positions, placement) -> None:
     close(trace.logits, z[:, 0] @ head["weight"].T + head["bias"], 1e-10)
 
 
-def test_only_the_asked_blocks_and_heads_are_kept() -> None:
+def test_only_the_selected_blocks_and_heads_are_kept() -> None:
     config = vit_config(depth=3)
     model, images = perturbed(config), images_for(config)
     whole = model.trace(images, attention="all").attention

@@ -1,4 +1,4 @@
-"""Published counts: each row is a number that somebody else printed."""
+"""Published counts: each row is a number from another source."""
 
 import pytest
 
@@ -67,12 +67,12 @@ def test_the_sizes_are_those_of_table_1(size, depth, dim, mlp_dim, num_heads) ->
     assert (config.depth, config.dim, config.mlp_dim, config.num_heads) == (depth, dim, mlp_dim, num_heads)
 
 
-def test_the_list_has_every_model_of_the_issue_once() -> None:
-    wanted = {f"{size}/{patch}" for size in ("Ti", "S", "B", "L", "H") for patch in (8, 14, 16, 32)}
-    wanted |= {"g/14", "G/14", "R50+B/16", "R50+B/32", "R50+L/16", "R50+L/32", "R26+S/32", "R+Ti/16"}
-    wanted |= {"R50x1", "R50x2", "R50x3", "R101x1", "R101x3", "R152x1", "R152x2", "R152x4", "R200x3"}
-    assert set(NAMES) == wanted
-    assert len(NAMES) == len(wanted)
+def test_the_list_has_every_published_model_once() -> None:
+    expected = {f"{size}/{patch}" for size in ("Ti", "S", "B", "L", "H") for patch in (8, 14, 16, 32)}
+    expected |= {"g/14", "G/14", "R50+B/16", "R50+B/32", "R50+L/16", "R50+L/32", "R26+S/32", "R+Ti/16"}
+    expected |= {"R50x1", "R50x2", "R50x3", "R101x1", "R101x3", "R152x1", "R152x2", "R152x4", "R200x3"}
+    assert set(NAMES) == expected
+    assert len(NAMES) == len(expected)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -34,8 +34,8 @@ SHAPES = {
 def gradients(output: torch.Tensor, model: nn.Module) -> dict[str, torch.Tensor]:
     weight = torch.randn(output.shape, generator=torch.Generator().manual_seed(3), dtype=output.dtype)
     names, parameters = zip(*model.named_parameters(), strict=True)
-    found = torch.autograd.grad((output * weight).sum(), parameters, allow_unused=True)
-    return dict(zip(names, found, strict=True))
+    values = torch.autograd.grad((output * weight).sum(), parameters, allow_unused=True)
+    return dict(zip(names, values, strict=True))
 
 
 def check_forward_and_trace(config) -> None:
@@ -45,10 +45,10 @@ def check_forward_and_trace(config) -> None:
     assert logits.shape == (2, config.num_classes or config.representation_size or config.dim)
     close(trace.logits, logits, 1e-5)
     close(trace.representation, model.features(images), 1e-5)
-    given, wanted = gradients(logits, model), gradients(trace.logits, model)
-    for name, gradient in given.items():
+    gradients_of_pass, expected = gradients(logits, model), gradients(trace.logits, model)
+    for name, gradient in gradients_of_pass.items():
         assert gradient is not None, f"{name} has no gradient"
-        close(gradient, wanted[name], 1e-5 * max(1, wanted[name].abs().max().item()))
+        close(gradient, expected[name], 1e-5 * max(1, expected[name].abs().max().item()))
 
 
 @pytest.mark.parametrize("pool", POOLS)
@@ -64,13 +64,13 @@ def test_every_shape_runs_and_its_fast_form_equals_the_full_one(settings) -> Non
 
 
 def test_the_last_block_computes_one_query_only_when_the_class_token_is_pooled() -> None:
-    seen = []
+    lengths = []
     config = vit_config(depth=3)
     model = perturbed(config)
     for block in model.encoder.blocks:
-        block.mlp.register_forward_hook(lambda *passed: seen.append(passed[2].shape[1]))
+        block.mlp.register_forward_hook(lambda *arguments: lengths.append(arguments[2].shape[1]))
     model(images_for(config))
-    assert seen == [13, 13, 1]
+    assert lengths == [13, 13, 1]
 
 
 @pytest.mark.parametrize("positions", ["learned-1d", "relative"])
@@ -88,16 +88,16 @@ def test_gradients_are_those_of_finite_differences(positions, pool) -> None:
     )
     model, images = perturbed(config, by=0.4).double(), images_for(config, 1).double()
     weights = dict(model.named_parameters())
-    chosen = [
+    names = [
         name
         for name in weights
         if name.endswith(("class_token", "table", "offsets", "probe", "qkv.bias", "norm1.weight", "mlp.out.bias"))
     ]
 
     def run(*values):
-        return functional_call(model, weights | dict(zip(chosen, values, strict=True)), (images,))
+        return functional_call(model, weights | dict(zip(names, values, strict=True)), (images,))
 
-    assert gradcheck(run, tuple(weights[name].detach().requires_grad_() for name in chosen))
+    assert gradcheck(run, tuple(weights[name].detach().requires_grad_() for name in names))
     pixels = images.clone().requires_grad_()
     assert gradcheck(model, (pixels,), fast_mode=True)
 
@@ -106,13 +106,13 @@ def test_gradients_are_those_of_finite_differences(positions, pool) -> None:
 def test_permuting_patches_with_their_positions_leaves_the_class_token_alone(order, kind) -> None:
     config = vit_config(positions=kind)
     model, images = perturbed(config), images_for(config)
-    wanted = model(images)
+    expected = model(images)
     shuffled = unpatchify(patchify(images, (4, 4))[:, order], (4, 4), (3, 4))
     if kind != "none":
         with torch.no_grad():
             table = model.embedding.positions.table
             table[1:] = table[1:][order]
-    close(model(shuffled), wanted, 1e-5)
+    close(model(shuffled), expected, 1e-5)
 
 
 @pytest.mark.parametrize("positions", ["learned-1d", "learned-2d", "sincos-2d", "relative"])
@@ -133,10 +133,10 @@ def test_images_of_a_batch_do_not_see_each_other(config) -> None:
 def test_a_model_takes_other_precisions(dtype) -> None:
     config = vit_config()
     model, images = perturbed(config), images_for(config)
-    wanted = model(images)
+    expected = model(images)
     result = model.to(dtype)(images.to(dtype))
     assert result.dtype == dtype
-    close(result, wanted, 0.15 if dtype == torch.bfloat16 else 1e-5)
+    close(result, expected, 0.15 if dtype == torch.bfloat16 else 1e-5)
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -144,9 +144,9 @@ def test_a_model_takes_other_precisions(dtype) -> None:
 def test_a_model_runs_under_autocast(mode) -> None:
     config = vit_config()
     model, images = perturbed(config), images_for(config)
-    wanted = model(images)
+    expected = model(images)
     with mode(), torch.autocast("cpu", dtype=torch.bfloat16):
-        close(model(images), wanted, 0.15)
+        close(model(images), expected, 0.15)
 
 
 def test_the_state_dict_of_one_model_fits_another_of_the_same_config() -> None:

@@ -128,8 +128,8 @@ def test_stopped_anywhere_and_cut_anywhere_it_goes_on_to_the_same_file(
         whole = {
             int(Path(names[json.loads(line)[0]]).stem)
             for path in folder.glob("*.jsonl")
-            for line in path.read_text().splitlines()
-            if line.endswith(("]]]", '"]'))
+            for line in path.read_text().splitlines(keepends=True)
+            if line.endswith("\n")
         }
     assert out.read_bytes() == (tmp_path / "straight.csv").read_bytes() or _nearly(out, tmp_path / "straight.csv")
     assert not folder.exists()
@@ -143,6 +143,50 @@ def _nearly(one: Path, other: Path) -> bool:
         if ours[1]:
             np.testing.assert_allclose([*map(float, ours[2::2])], [*map(float, theirs[2::2])], atol=1e-5)
     return True
+
+
+DAMAGED = [
+    b"\x00\xff not a line",
+    b"[0, [[99999, 0.5]], 1]",
+    b'[-1, "negative"]',
+    b"[1e99, [[0, NaN]], 0]",
+    b"[{}, 3, [], 4]",
+    b'[9999999999999999999999, "far"]',
+    b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_a_damaged_answer_is_answered_again_and_those_behind_it_are_kept(
+    flip: bool, model: Path, photos: Path, tmp_path: Path, reads: Reads
+) -> None:
+    work(model, [str(photos)], tmp_path / "straight.csv", workers=1)
+    out, folder = tmp_path / "x.csv", tmp_path / "x.csv.parts"
+    reads.stop_after = 9
+    with pytest.raises(Killed):
+        work(model, [str(photos)], out, workers=1)
+    (part,) = folder.glob("*.jsonl")
+    first, second, *rest = part.read_bytes().splitlines()
+    changed = [second.replace(b"0.", b"1.", 1)] if flip else DAMAGED
+    part.write_bytes(b"".join(line + b"\n" for line in (first, *changed, *rest)))
+    reads.stop_after = 10**9
+    outcome = work(model, [str(photos)], out, workers=1)
+    assert outcome.before == 7
+    assert out.read_bytes() == (tmp_path / "straight.csv").read_bytes() or _nearly(out, tmp_path / "straight.csv")
+
+
+@pytest.mark.parametrize("name", ["job.json", "x.jsonl"])
+def test_a_part_that_cannot_be_read_is_one_sentence_with_its_name(
+    name: str, model: Path, photos: Path, tmp_path: Path, reads: Reads
+) -> None:
+    out, folder = tmp_path / "x.csv", tmp_path / "x.csv.parts"
+    reads.stop_after = 9
+    with pytest.raises(Killed):
+        work(model, [str(photos)], out, workers=1)
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).mkdir()
+    with pytest.raises(InputError, match=rf"{name} cannot be read \(.*\); remove .*parts to start again"):
+        work(model, [str(photos)], out, workers=1)
 
 
 def test_what_was_answered_before_is_not_read_again(model: Path, photos: Path, tmp_path: Path, reads: Reads) -> None:

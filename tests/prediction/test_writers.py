@@ -9,7 +9,7 @@ import pytest
 
 from vitrail import ConfigError, ImageError, InputError
 from vitrail.prediction import writers
-from vitrail.prediction.writers import Row, check_output, columns, write_rows
+from vitrail.prediction.writers import Row, check_predictions, columns, write_rows
 
 ROWS = [
     Row.of('a, "b"\n.jpg', ((1, 0.75), (0, 0.25)), ("ant", "bee, the")),
@@ -63,7 +63,7 @@ def test_parquet_is_read_back_by_pyarrow(tmp_path: Path, monkeypatch: pytest.Mon
     assert table["error"].to_pylist() == [None, "it is broken.", None, None]
 
 
-@pytest.mark.parametrize("suffix", writers.SUFFIXES)
+@pytest.mark.parametrize("suffix", writers.PREDICTIONS.suffixes)
 def test_a_failure_in_the_middle_leaves_what_was_there(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"x{suffix}"
     path.write_text("before")
@@ -79,15 +79,19 @@ def test_a_failure_in_the_middle_leaves_what_was_there(suffix: str, tmp_path: Pa
 
 
 def test_an_output_that_cannot_be_is_refused_before_the_work(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"written as .csv, .jsonl, .parquet; .* Did you mean .jsonl\?"):
-        check_output(tmp_path / "x.json")
-    with pytest.raises(ConfigError, match="ends in one of these"):
-        check_output(tmp_path / "predictions")
+    def check(name: str) -> None:
+        check_predictions(tmp_path / name, (), force=False)
+
+    for name in ("x.json", "predictions"):
+        with pytest.raises(ConfigError, match=r"a table of predictions; .* ends in \.csv or \.jsonl or \.parquet"):
+            check(name)
     with pytest.raises(InputError, match="there is no folder"):
-        check_output(tmp_path / "nowhere" / "x.csv")
+        check("nowhere/x.csv")
     (tmp_path / "x.csv").mkdir()
-    with pytest.raises(InputError, match="not an ordinary file"):
-        check_output(tmp_path / "x.csv")
+    with pytest.raises(InputError, match="is a folder"):
+        check("x.csv")
+    with pytest.raises(InputError, match="File name too long"):
+        check("x" * 300 + ".csv")
 
 
 def test_parquet_without_pyarrow_is_the_command_that_installs_it(
@@ -96,4 +100,4 @@ def test_parquet_without_pyarrow_is_the_command_that_installs_it(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ConfigError, match=r"pip install 'vitrail\[parquet\]'"):
-        check_output(tmp_path / "x.parquet")
+        check_predictions(tmp_path / "x.parquet", (), force=False)

@@ -27,11 +27,15 @@ TABLE_4 = {
 
 @pytest.mark.parametrize("name", TABLE_4)
 def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
-    found = find_adaptation(name)(FACTS)
-    assert (found.steps, found.rates, found.dev_fraction, found.warmup_steps) == TABLE_4[name]
-    assert (found.batch, found.image_size, found.averaging) == (512, (384, 384), None)
-    assert found.augmentation is not None
-    assert (found.augmentation.crop, found.augmentation.area, found.augmentation.flip) == ("inception", (0.05, 1), 0.5)
+    recipe = find_adaptation(name)(FACTS)
+    assert (recipe.steps, recipe.rates, recipe.dev_fraction, recipe.warmup_steps) == TABLE_4[name]
+    assert (recipe.batch, recipe.image_size, recipe.averaging) == (512, (384, 384), None)
+    assert recipe.augmentation is not None
+    assert (recipe.augmentation.crop, recipe.augmentation.area, recipe.augmentation.flip) == (
+        "inception",
+        (0.05, 1),
+        0.5,
+    )
 
 
 @pytest.mark.parametrize("name", TABLE_4)
@@ -55,14 +59,14 @@ def test_a_run_of_a_row_is_sgd_with_a_cosine_and_a_new_head(name: str, tmp_path:
 
 
 def test_imagenet_has_a_recipe_with_polyak_averaging() -> None:
-    found = find_adaptation("finetune-imagenet-polyak")(FACTS)
-    assert (found.averaging, found.image_size, found.steps) == (0.9999, (512, 512), 20_000)
+    adaptation = find_adaptation("finetune-imagenet-polyak")(FACTS)
+    assert (adaptation.averaging, adaptation.image_size, adaptation.steps) == (0.9999, (512, 512), 20_000)
     assert set(FINETUNING) == {*TABLE_4, "finetune-imagenet-polyak"}
 
 
 def test_a_smoke_twin_is_small() -> None:
-    found = find_adaptation("finetune-pets-smoke")(FACTS)
-    assert (found.steps, found.batch, found.rates, found.image_size) == (6, 8, (0.001, 0.003), None)
+    adaptation = find_adaptation("finetune-pets-smoke")(FACTS)
+    assert (adaptation.steps, adaptation.batch, adaptation.rates, adaptation.image_size) == (6, 8, (0.001, 0.003), None)
 
 
 def test_recipes_for_another_verb_say_which() -> None:
@@ -100,8 +104,8 @@ def test_table_5_is_there(data: str) -> None:
 
 
 def test_what_is_published_is_table_5s_of_b_16_from_imagenet_21k() -> None:
-    found = {name: recipe.published for name, recipe in FINETUNING.items()}
-    assert found == {
+    results = {name: recipe.published for name, recipe in FINETUNING.items()}
+    assert results == {
         "finetune-imagenet": "83.97% with B/16 from ImageNet-21k",
         "finetune-cifar10": "98.95% with B/16 from ImageNet-21k",
         "finetune-cifar100": "91.67% with B/16 from ImageNet-21k",

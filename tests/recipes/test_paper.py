@@ -85,10 +85,10 @@ def test_tables_2_and_4_are_there() -> None:
 
 
 def test_the_data_sets_have_the_published_sizes() -> None:
-    found = {name: (data.images, data.num_classes) for name, data in paper.DATASETS.items()}
-    assert found["imagenet1k"] == (1_281_167, 1000)
-    assert found["imagenet21k"] == (14_197_122, 21_843)
-    assert (found["jft300m"][0], round(found["jft300m"][1], -3)) == (303_000_000, 18_000)
+    sizes = {name: (data.images, data.num_classes) for name, data in paper.DATASETS.items()}
+    assert sizes["imagenet1k"] == (1_281_167, 1000)
+    assert sizes["imagenet21k"] == (14_197_122, 21_843)
+    assert (sizes["jft300m"][0], round(sizes["jft300m"][1], -3)) == (303_000_000, 18_000)
 
 
 # ImageNet top-1 of Table 6 after pre-training on JFT-300M, and what the authors released of the other data sets.
@@ -108,7 +108,7 @@ def test_what_was_published_of_pretraining_is_there() -> None:
         for run, accuracy in zip(words[::2], words[1::2], strict=True):
             model, _, epochs = run.partition(":")
             typed[model, data, int(epochs)] = accuracy
-    assert {run: told.partition("%")[0] for run, told in paper.SCRATCH_RESULTS.items()} == typed
+    assert {run: result.partition("%")[0] for run, result in paper.SCRATCH_RESULTS.items()} == typed
 
 
 def test_every_model_of_the_tables_can_be_made() -> None:

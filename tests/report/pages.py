@@ -52,10 +52,10 @@ def headings(page: Element) -> list[str]:
 
 def part(page: Element, heading: str) -> Element:
     """The section with this heading."""
-    (found,) = (
+    (section,) = (
         node for node in page.iter("section") if (title := node.find("h2")) is not None if words(title) == heading
     )
-    return found
+    return section
 
 
 def tables(node: Element) -> list[list[list[str]]]:
@@ -70,12 +70,12 @@ def pairs(node: Element) -> dict[str, str]:
 
 def settings(section: Element) -> dict[str, str]:
     """Every setting by its dotted name: groups have headings, and their tables have what is within."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for group in section.iter("div"):
         if group.find("table") is not None:
             above = "".join(f"{words(heading)}." for heading in group.findall("h3"))
-            found |= {f"{above}{name}": value for name, value in pairs(group).items()}
-    return found
+            values |= {f"{above}{name}": value for name, value in pairs(group).items()}
+    return values
 
 
 def figure(page: Element, heading: str) -> Element:
@@ -84,12 +84,12 @@ def figure(page: Element, heading: str) -> Element:
 
 
 def legend(chart: Element) -> dict[str, str]:
-    """The names beside a chart, and the value that is told of each."""
+    """The names beside a chart, and the value beside each."""
     keys = [node for node in chart.iter("span") if node.get("class") == "key"]
     return {words(key).removesuffix(value).strip(): value for key in keys for value in (words(next(key.iter("b"))),)}
 
 
-def drawn(chart: Element, role: str) -> np.ndarray:
+def curve_points(chart: Element, role: str) -> np.ndarray:
     """The points of the strong curve of a colour, as step and value, by the numbers at the axes of the chart."""
     (across, up), points = ticks(chart), curve(chart, role)
     return np.stack([_scale(across, points[:, 0]), _scale(up, points[:, 1])], axis=1)
@@ -110,13 +110,13 @@ def ticks(chart: Element) -> tuple[np.ndarray, np.ndarray]:
 def curve(chart: Element, role: str) -> np.ndarray:
     """The points of the strong curve of a colour, in pixels."""
     styles = ((path, path.get("style", "")) for path in chart.iter("path"))
-    (found,) = (path for path, style in styles if f"stroke:var(--{role})" in style and "stroke-width:1.7" in style)
-    return _points(found)
+    (line,) = (path for path, style in styles if f"stroke:var(--{role})" in style and "stroke-width:1.7" in style)
+    return _points(line)
 
 
 def _titled(page: Element, kind: str, title: str, heading: str) -> Element:
-    (found,) = (node for node in page.iter(kind) if heading in map(words, node.findall(title)))
-    return found
+    (element,) = (node for node in page.iter(kind) if heading in map(words, node.findall(title)))
+    return element
 
 
 def _points(path: Element) -> np.ndarray:

@@ -15,25 +15,25 @@ CLOTHES = (
 
 
 def rows_of(steps: int, every: int = 100, seed: int = 0) -> list[dict[str, float | int]]:
-    """Rows as in metrics.jsonl: one for each step, and an evaluation after every so many."""
+    """Rows as in metrics.jsonl: one for each step, and an evaluation after each `every`."""
     rng = np.random.default_rng(seed)
     rows: list[dict[str, float | int]] = []
     for step in range(1, steps + 1):
-        done = step / steps
-        rate = 1e-3 * min(step / (0.05 * steps), 0.5 + 0.5 * float(np.cos(np.pi * done)))
-        loss = 2.3 * float(np.exp(-6 * done)) + 0.25 + 0.08 * float(rng.standard_normal())
+        share = step / steps
+        rate = 1e-3 * min(step / (0.05 * steps), 0.5 + 0.5 * float(np.cos(np.pi * share)))
+        loss = 2.3 * float(np.exp(-6 * share)) + 0.25 + 0.08 * float(rng.standard_normal())
         rows.append(
             {
                 "step": step,
                 "loss": max(loss, 0.02),
                 "accuracy": float(np.clip(1 - loss / 2.6 + 0.02 * rng.standard_normal(), 0, 1)),
                 "learning_rate": rate,
-                "gradient_norm": float(np.exp(rng.normal(0.2, 0.4))) * (1 + 3 * float(np.exp(-8 * done))),
+                "gradient_norm": float(np.exp(rng.normal(0.2, 0.4))) * (1 + 3 * float(np.exp(-8 * share))),
             }
         )
         if step % every == 0 or step == steps:
-            best = 0.32 + 2 * float(np.exp(-6 * done)) + 0.03 * done**2
-            rows.append({"step": step, "val_loss": best, "val_accuracy": 0.9 - 0.7 * float(np.exp(-7 * done))})
+            best = 0.32 + 2 * float(np.exp(-6 * share)) + 0.03 * share**2
+            rows.append({"step": step, "val_loss": best, "val_accuracy": 0.9 - 0.7 * float(np.exp(-7 * share))})
     return rows
 
 

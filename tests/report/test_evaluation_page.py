@@ -61,8 +61,8 @@ def test_the_page_shows_everything_and_fetches_nothing() -> None:
     reader = _read(page)
     assert reader.headings == ["Confusions", "Classes", "Calibration", "Most confident mistakes", "Data", "Model"]
     assert all(address.startswith("data:image/png") for address in reader.addresses if not address.startswith("#"))
-    for wanted in ("91.20%", "89.40% to 92.90%", "&lt;clothes&gt;", "ab" * 32, "scored over 10 of 1,000", "Ankle boot"):
-        assert wanted in page
+    for words in ("91.20%", "89.40% to 92.90%", "&lt;clothes&gt;", "ab" * 32, "scored over 10 of 1,000", "Ankle boot"):
+        assert words in page
     assert page.count("<svg") == 2
 
 
@@ -77,7 +77,7 @@ def test_too_many_classes_leave_the_matrix_out_and_nothing_else() -> None:
     counts = np.diag(np.arange(2001))
     page = render_evaluation(_page(evaluation=evaluation_of(many, counts, confusion=None)))
     assert _read(page).headings == ["Confusions", "Classes", "Calibration", "Most confident mistakes", "Data", "Model"]
-    assert "With 2,001 classes the matrix is too large to be seen." in page
+    assert "With 2,001 classes the matrix" in page
     assert "The worst 50 of 2,001 classes." in page
 
 

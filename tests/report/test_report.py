@@ -1,4 +1,4 @@
-"""The page of a run tells its end: the accuracy on what was held out, by the name that the split has."""
+"""The accuracy on the page of a run, under the name of its split."""
 
 from dataclasses import replace
 
@@ -20,32 +20,32 @@ def test_the_page_shows_everything_and_fetches_nothing() -> None:
     assert all(address.startswith("data:image/png") for address in reader.addresses if not address.startswith("#"))
 
 
-def test_the_accuracy_is_told_with_its_interval_even_without_a_matrix() -> None:
+def test_the_accuracy_has_its_interval_even_without_a_matrix() -> None:
     labels = tuple(f"class {number}" for number in range(2001))
     counts = np.zeros((2001, 2001), np.int64)
     counts[np.arange(1500), np.arange(1500)] = 1
     counts[np.arange(1500, 2001), 0] = 1
     page = render(story_of(labels, steps=20, evaluation=evaluation_of(labels, counts, confusion=None, top5=0.875)))
-    found = binomtest(1500, 2001).proportion_ci(method="wilson")
-    for wanted in (
+    interval = binomtest(1500, 2001).proportion_ci(method="wilson")
+    for words in (
         "test accuracy",
         f"{1500 / 2001:.2%}",
-        f"95% interval {found.low:.1%} to {found.high:.1%}; 2,001 images",
+        f"95% interval {interval.low:.1%} to {interval.high:.1%}; 2,001 images",
         "87.50%",
-        "With 2,001 classes the matrix is too large to be seen.",
+        "With 2,001 classes the matrix",
         "The worst 50 of 2,001 classes.",
     ):
-        assert wanted in page, wanted
-    for unwanted in ("so far", "There is no final evaluation", "yet", "Most confused"):
-        assert unwanted not in page, unwanted
+        assert words in page, words
+    for absent in ("so far", "There is no final evaluation", "yet", "Most confused"):
+        assert absent not in page, absent
 
 
-@pytest.mark.parametrize(("split", "told"), [("test", "test"), ("val", "validation"), ("dev", "dev")])
-def test_the_curves_name_the_split_that_was_held_out(split: str, told: str) -> None:
+@pytest.mark.parametrize(("split", "label"), [("test", "test"), ("val", "validation"), ("dev", "dev")])
+def test_the_curves_name_the_split_that_was_held_out(split: str, label: str) -> None:
     evaluation = evaluation_of(CLOTHES, confusion_of(10, 100), split=split)
     curves = render(story_of(steps=200, evaluation=evaluation)).partition("<h2>Curves</h2>")[2].partition("<h2>")[0]
-    assert curves.count(f"{told} <b>") == 2  # loss and accuracy
-    assert [word for word in ("test", "validation", "dev") if f"{word} <b>" in curves] == [told]
+    assert curves.count(f"{label} <b>") == 2  # loss and accuracy
+    assert [word for word in ("test", "validation", "dev") if f"{word} <b>" in curves] == [label]
     assert "200 in all" in curves
 
 

@@ -23,44 +23,44 @@ def test_rows_are_collected_in_the_order_of_their_steps() -> None:
         {"step": 20, "val_loss": 9.0},
         {"step": 20, "loss": 2.0},
     ]
-    found = series(rows, "loss")
-    assert found.steps.tolist() == [10, 20, 30]
-    assert found.values.tolist() == [3, 2, 1]
-    assert found.lost == ()
+    points = series(rows, "loss")
+    assert points.steps.tolist() == [10, 20, 30]
+    assert points.values.tolist() == [3, 2, 1]
+    assert points.lost == ()
     assert len(series(rows, "val_loss")) == 1
     assert len(series(rows, "accuracy")) == 0
 
 
-def test_values_that_are_no_numbers_are_told_and_not_drawn() -> None:
+def test_values_that_are_not_numbers_are_counted_and_not_drawn() -> None:
     rows = [{"step": 3, "loss": math.nan}, {"step": 2, "loss": None}, {"step": 1, "loss": math.inf}]
-    found = series([*rows, {"step": 4, "loss": 0.5}, {"step": 5, "loss": "low"}], "loss")
-    assert (found.steps.tolist(), found.values.tolist(), found.lost) == ([4], [0.5], (1, 2, 3))
+    points = series([*rows, {"step": 4, "loss": 0.5}, {"step": 5, "loss": "low"}], "loss")
+    assert (points.steps.tolist(), points.values.tolist(), points.lost) == ([4], [0.5], (1, 2, 3))
 
 
 @pytest.mark.parametrize("row", [{"loss": 1.0}, {"step": None, "loss": 1.0}, {"step": math.nan, "loss": 1.0}])
 def test_a_value_without_a_step_is_left_out(row: dict[str, float]) -> None:
-    found = series([row], "loss")
-    assert (len(found), found.lost) == (0, ())
+    points = series([row], "loss")
+    assert (len(points), points.lost) == (0, ())
 
 
 @given(VALUES, st.integers(4, 40))
 def test_a_thinned_curve_keeps_its_ends_and_its_peaks(values: list[float], most: int) -> None:
     line = _line(values)
-    found = thin(line, most)
-    assert len(found) <= max(most, 0) or len(values) <= most
-    assert (found.steps[0], found.steps[-1]) == (1, len(values))
-    assert (found.values.min(), found.values.max()) == (min(values), max(values))
-    assert (np.diff(found.steps) > 0).all()
-    assert all(values[int(step) - 1] == value for step, value in zip(found.steps, found.values, strict=True))
+    points = thin(line, most)
+    assert len(points) <= max(most, 0) or len(values) <= most
+    assert (points.steps[0], points.steps[-1]) == (1, len(values))
+    assert (points.values.min(), points.values.max()) == (min(values), max(values))
+    assert (np.diff(points.steps) > 0).all()
+    assert all(values[int(step) - 1] == value for step, value in zip(points.steps, points.values, strict=True))
     if len(values) <= most:
-        assert len(found) == len(values)
+        assert len(points) == len(values)
 
 
 def test_a_smooth_curve_has_the_means_of_equal_stretches() -> None:
     values = np.random.default_rng(0).normal(size=240)
-    found = smooth(_line(values.tolist()), 60)
-    np.testing.assert_allclose(found.values, values.reshape(60, 4).mean(axis=1))
-    np.testing.assert_allclose(found.steps, np.arange(1.0, 241).reshape(60, 4).mean(axis=1))
+    points = smooth(_line(values.tolist()), 60)
+    np.testing.assert_allclose(points.values, values.reshape(60, 4).mean(axis=1))
+    np.testing.assert_allclose(points.steps, np.arange(1.0, 241).reshape(60, 4).mean(axis=1))
 
 
 @given(VALUES)

@@ -52,12 +52,12 @@ def sheet_of(**changes) -> Sheet:
 
 def images(node: Element) -> list[np.ndarray]:
     """The pictures below, read back from their addresses."""
-    found = []
+    pictures = []
     for image in node.iter("img"):
         start, _, data = image.get("src", "").partition(",")
         assert start == "data:image/png;base64"
-        found.append(np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")))
-    return found
+        pictures.append(np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")))
+    return pictures
 
 
 def test_the_page_shows_classes_with_their_counts_and_images() -> None:
@@ -74,10 +74,10 @@ def test_the_page_shows_classes_with_their_counts_and_images() -> None:
 
 
 def test_the_page_shows_what_training_makes_of_them() -> None:
-    made = part(read(render_sheet(sheet_of())), "What training makes of them")
-    assert "augmented by a crop, to 224x192 pixels." in words(made)
-    assert len(images(made)) == 12
-    assert all((image == BLUE).all() for image in images(made))
+    section = part(read(render_sheet(sheet_of())), "What training makes of them")
+    assert "augmented by a crop, to 224x192 pixels." in words(section)
+    assert len(images(section)) == 12
+    assert all((image == BLUE).all() for image in images(section))
     assert headings(read(render_sheet(sheet_of(augmentation=None, pairs=[])))) == ["Classes"]
 
 

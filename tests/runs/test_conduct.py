@@ -5,16 +5,19 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.training.making import StopAfter, made_config, made_run
 from vitrail.base import trackers
-from vitrail.base.errors import InputError
-from vitrail.base.journal import read_rows
+from vitrail.base.errors import CheckpointError, InputError, VitrailError
+from vitrail.base.lines import read_rows
 from vitrail.base.ranks import Ranks
+from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import load
 from vitrail.evaluation.classify import Answers
 from vitrail.model.contract import Model
@@ -22,11 +25,11 @@ from vitrail.runs import held_out as held_out_module
 from vitrail.runs import speed
 from vitrail.runs.conduct import Watching, conduct, is_finished
 from vitrail.runs.config import Execution
-from vitrail.runs.folder import RunFolder
+from vitrail.runs.folder import RunFolder, write_json
 from vitrail.runs.held_out import HeldOut
 from vitrail.runs.speed import pace
 from vitrail.runs.train import Run
-from vitrail.training.loop import StoppedError
+from vitrail.training.loop import DivergedError, Loop, StoppedError
 from vitrail.training.signals import StopSignal
 
 
@@ -90,6 +93,106 @@ def test_a_second_process_on_the_same_run_is_refused_and_spoils_nothing(tmp_path
     conduct(run, _Second(), StopSignal())
     assert len(refusals) == 1
     assert not list(run.folder.path.glob(".*"))
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "foreign"])
+def test_a_finished_run_whose_model_is_damaged_does_not_say_that_it_is_done(damage: str, tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", made_config(steps=3))
+    result = conduct(run, _Heard(), StopSignal())
+    model = run.folder.model
+    whole = model.read_bytes()
+    spoilt = {"flip": whole[:-1] + bytes([whole[-1] ^ 1]), "cut": whole[:-9], "foreign": b"GIF89a" + whole}[damage]
+    model.write_bytes(spoilt)
+    with pytest.raises(CheckpointError, match=r"was finished, but its model\.safetensors is damaged"):
+        conduct(run, _Heard(), StopSignal())
+    model.unlink()
+    again = conduct(run, _Heard(), StopSignal())
+    assert again.figures == result.figures
+    ours = load(model).state_dict()
+    model.write_bytes(whole)
+    assert all(ours[name].equal(tensor) for name, tensor in load(model).state_dict().items())
+
+
+def test_a_finished_run_with_other_settings_now_does_not_say_that_it_is_done(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", made_config(steps=3))
+    conduct(run, _Heard(), StopSignal())
+    edited = made_config(steps=6)
+    write_json(run.folder.config, to_dict(edited))
+    with pytest.raises(CheckpointError, match=r"steps is 6 here and 3 there.*`extend` it"):
+        conduct(made_run(run.folder.path, edited), _Heard(), StopSignal())
+    assert run.folder.finished
+
+
+class _Nothing(_Heard):
+    def __call__(self, *_: object) -> None:
+        raise AssertionError("trained before the damage was seen")
+
+
+@pytest.mark.parametrize("name", ["config.json", "pace.jsonl", "result.json"])
+@pytest.mark.parametrize("text", ["", "[", "[]", "null", '{"step": 1}', "[" * 10**5, "\xff", '{"a": NaN}', "1" * 5000])
+def test_a_damaged_small_file_is_one_sentence_with_its_name_before_any_training(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    config = made_config(steps=6, minutes=10.0)
+    run = made_run(tmp_path / "run", config)
+    with pytest.raises(StoppedError):
+        conduct(run, _Heard(), StopAfter(3))
+    run.folder.model.touch()  # with a result it would be finished
+    path = run.folder.path / name
+    path.write_bytes(text.encode("latin-1") + b"\n")
+    if (name, text) == ("pace.jsonl", ""):
+        path.write_bytes(b"\n")
+    with pytest.raises(VitrailError, match=name) as error:
+        conduct(run, _Nothing(), StopSignal())
+    assert "\n" not in str(error.value)
+
+
+def test_damaged_lines_of_metrics_and_skipped_images_are_noted_and_cost_nothing_else(tmp_path: Path) -> None:
+    config = made_config(steps=6, log_every=1)
+    straight, run = (made_run(tmp_path / name, config) for name in ("straight", "run"))
+    conduct(straight, _Heard(), StopSignal())
+    with pytest.raises(StoppedError):
+        conduct(run, _Heard(), StopAfter(4))
+    for name in ("metrics.jsonl", "timing.jsonl", "skipped.jsonl", "skipped-1.jsonl"):
+        path = run.folder.path / name
+        path.write_bytes(b"{\n" + (path.read_bytes() if path.exists() else b'{"name": "cat.png"}\n'))
+    notes: list[str] = []
+    heard = _Heard()
+    heard.note = notes.append  # type: ignore[method-assign]
+    result = conduct(run, heard, StopSignal())
+    assert [note.split(" is damaged")[0].rpartition("/")[2] for note in notes] == [
+        "metrics.jsonl",
+        "timing.jsonl",
+        "skipped-1.jsonl",
+        "skipped.jsonl",
+    ]
+    assert result.skipped == ("cat.png",)
+    assert (run.folder.path / "metrics.jsonl").read_bytes() == (straight.folder.path / "metrics.jsonl").read_bytes()
+
+
+def test_weights_that_are_not_finite_are_never_saved(tmp_path: Path) -> None:
+    class _Spoiling(_Heard):
+        def __call__(self, step: int, values: dict[str, float]) -> None:
+            if step == 3 and "loss" in values:
+                with torch.no_grad():
+                    next(loops[0].state.learner.parameters()).fill_(float("inf"))
+
+    loops: list[Loop] = []
+    run = made_run(tmp_path / "run", made_config(steps=3, log_every=1, averaging=None))
+    run = replace(run, data=replace(run.data, held=None))
+    real = Run.loop
+
+    def looping(self: Run, **rest: Any) -> Loop:
+        loops.append(real(self, **rest))
+        return loops[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "loop", looping)
+        with pytest.raises(DivergedError, match="is not finite after step 3") as error:
+            conduct(run, _Spoiling(), StopSignal())
+    assert error.value.exit_code == 1
+    assert not run.folder.model.exists()
+    assert [path.name for path in run.folder.checkpoints.iterdir()] == ["step-000000002.safetensors"]
 
 
 class _Other(Ranks):
@@ -187,7 +290,7 @@ def test_who_asks_to_stop_does_not_wait_for_an_evaluation(tmp_path: Path, monkey
             yield batch
 
     monkeypatch.setattr(held_out_module, "noted", asking)
-    with pytest.raises(StoppedError, match="stopped after step 3"):
+    with pytest.raises(StoppedError, match="stopped; the run is saved at step 3"):
         conduct(stopped, _Heard(), stop)
     assert len(seen) == 1  # of several batches
     assert not any("val_loss" in row for row in read_rows(stopped.folder.path / "metrics.jsonl"))

@@ -7,7 +7,8 @@ import pytest
 
 from tests.runs.test_conduct import _Heard
 from tests.training.making import made_config, made_run, plain
-from vitrail.base.journal import Journal, read_rows
+from vitrail.base.journal import Journal
+from vitrail.base.lines import read_rows
 from vitrail.model.config import ViTConfig
 from vitrail.runs import cost as cost_module
 from vitrail.runs.conduct import conduct

@@ -9,7 +9,7 @@ import pytest
 from torch import Tensor
 
 from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, plain
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import RunConfig

@@ -13,7 +13,7 @@ import torch
 import vitrail
 from tests.training.making import CLASSES, StopAfter, made_archive, made_config, made_dataset
 from vitrail.base.errors import ConfigError, InputError
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.base.ranks import Ranks
 from vitrail.runs.config import DataConfig, RunConfig
 from vitrail.runs.data import open_run_data

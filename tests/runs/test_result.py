@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.errors import ConfigError, InputError, VitrailError
 from vitrail.base.settings import to_dict
 from vitrail.runs.result import Result, RunCost, read_result
 
@@ -45,8 +45,13 @@ def test_a_file_that_is_not_a_result_is_refused(change: dict[str, object], sente
 
 
 def test_a_file_that_cannot_be_read_is_an_error_with_its_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"result\.json is not the result of a run"):
-        read_result(tmp_path / "result.json")
+    path = tmp_path / "result.json"
+    with pytest.raises(InputError, match=r"result\.json cannot be read"):
+        read_result(path)
+    for text in ("", "[", "[]", '{"weights": "last"}', "[" * 100_000, '{"steps": NaN}'):
+        path.write_text(text)
+        with pytest.raises(VitrailError, match=r"result\.json"):
+            read_result(path)
 
 
 def test_figures_stand_beside_the_rest_in_json() -> None:

@@ -8,13 +8,13 @@ import pytest
 import torch
 from sklearn.metrics import confusion_matrix
 
-from tests.report.pages import drawn, figure, pairs, part, read, settings, tables, words
+from tests.report.pages import curve_points, figure, pairs, part, read, settings, tables, words
 from tests.training.making import CLASSES, made_config, made_run
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
+from vitrail.base.settings import flatten
 from vitrail.checkpoint.files import load
 from vitrail.data.dataset import Dataset
 from vitrail.runs.conduct import conduct
-from vitrail.runs.config import flatten
 from vitrail.runs.train import Run
 from vitrail.training.signals import StopSignal
 
@@ -67,7 +67,7 @@ def test_the_page_draws_the_rows_of_the_run(heading: str, role: str, key: str, r
     rows = [json.loads(line) for line in (run.folder.path / "metrics.jsonl").read_text().splitlines()]
     wanted = np.array([(row["step"], row[key]) for row in rows if key in row])
     assert wanted[:, 0].tolist() == [3, 6, 9, 12]
-    found = drawn(figure(page, heading), role)
+    found = curve_points(figure(page, heading), role)
     np.testing.assert_allclose(found[:, 0], wanted[:, 0], atol=0.05)
     np.testing.assert_allclose(found[:, 1], wanted[:, 1], atol=1e-6 + np.abs(wanted[:, 1]).max() / 100)
 

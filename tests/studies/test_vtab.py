@@ -45,9 +45,9 @@ def test_table_9_has_every_number_of_the_paper() -> None:
 
 @pytest.mark.parametrize(("name", "mean"), [("H/14 JFT", 77.63), ("L/16 JFT", 76.28), ("L/16 I21k", 72.72)])
 def test_the_mean_over_19_tasks_is_the_score_of_table_2(name: str, mean: float) -> None:
-    found = summarise(TABLE_9[name])
-    assert found.complete
-    assert found.overall == pytest.approx(mean, abs=0.05)  # the tasks are rounded to a tenth
+    means = summarise(TABLE_9[name])
+    assert means.complete
+    assert means.overall == pytest.approx(mean, abs=0.05)  # the tasks are rounded to a tenth
 
 
 def test_groups_have_7_4_and_8_tasks() -> None:
@@ -58,12 +58,12 @@ def test_groups_have_7_4_and_8_tasks() -> None:
     }
 
 
-def test_means_are_numpys_and_say_of_how_many_tasks() -> None:
-    given = {"dtd": 0.5, "svhn": 0.8, "kitti": 0.3}
-    found = summarise(given)
-    assert found.overall == pytest.approx(np.mean([0.5, 0.8, 0.3]))
-    assert found.groups == pytest.approx({"natural": 0.65, "structured": 0.3})
-    assert (found.tasks, found.complete) == (3, False)
+def test_means_are_numpys_and_count_their_tasks() -> None:
+    accuracies = {"dtd": 0.5, "svhn": 0.8, "kitti": 0.3}
+    means = summarise(accuracies)
+    assert means.overall == pytest.approx(np.mean([0.5, 0.8, 0.3]))
+    assert means.groups == pytest.approx({"natural": 0.65, "structured": 0.3})
+    assert (means.tasks, means.complete) == (3, False)
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_a_task_is_run_by_its_row_of_table_4(source: Source, tmp_path: Path) -> 
     assert run.data.held.split == "test"
 
 
-def test_any_of_it_can_be_made_small(source: Source, tmp_path: Path) -> None:
+def test_any_setting_can_be_changed(source: Source, tmp_path: Path) -> None:
     data = task_data(task(tmp_path / "dtd", {"train800val200.txt": WHOLE, "test.txt": TEST}))
-    given = {"batch": 6, "schedule.peak": 0.5, "seed": 3}
-    config = task_run(source, data, tmp_path / "out", Ranks(), image_size=(32, 32), steps=4, changes=given).config
+    changes = {"batch": 6, "schedule.peak": 0.5, "seed": 3}
+    config = task_run(source, data, tmp_path / "out", Ranks(), image_size=(32, 32), steps=4, changes=changes).config
     assert (config.steps, config.batch, config.schedule.peak, config.seed) == (4, 6, 0.5, 3)
     assert config.preprocessing.image_size == config.model.image_size == (32, 32)
     with pytest.raises(InputError, match="a batch of 512 is more than the 6 training images"):
@@ -150,5 +150,5 @@ def test_any_of_it_can_be_made_small(source: Source, tmp_path: Path) -> None:
 
 def test_a_task_of_one_class_is_refused(tmp_path: Path) -> None:
     folder = task(tmp_path / "dtd", {"train800val200.txt": ["images/1.png 0"], "test.txt": ["images/2.png 0"]})
-    with pytest.raises(InputError, match="one class only"):
+    with pytest.raises(InputError, match="only one class"):
         task_data(folder)

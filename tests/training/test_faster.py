@@ -13,6 +13,7 @@ from vitrail.model.embedding import pick, random_patches
 from vitrail.model.positions import resize_positions
 from vitrail.model.vit import ViT
 from vitrail.runs.config import Stage
+from vitrail.training.state import Progress
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_a_checkpoint_of_another_model_lists_every_difference(tmp_path: Path) ->
     deeper = replace(config, model=replace(config.model, depth=3, mlp_dim=32))
     other = made_loop(made_run(tmp_path / "other", deeper))
     with pytest.raises(CheckpointError, match=r"encoder\.blocks\.2.*is too many.*mlp\.hidden\.weight of \(32, 8\)"):
-        loop.state.restore(other.state.tensors(), {})
+        loop.state.restore(other.state.tensors(), Progress())
 
 
 @pytest.mark.compiled

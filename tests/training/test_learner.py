@@ -19,7 +19,7 @@ from tests.runs.test_conduct import _Heard
 from tests.training.following import Distance, Following, following_config, following_run, resumed_loop
 from tests.training.making import StopAfter, assert_same, made_dataset, made_loop, made_run, weights
 from vitrail.base.errors import ConfigError
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.model.build import build
 from vitrail.runs.conduct import conduct

@@ -1,6 +1,10 @@
 """A loss that is no number: kept, passed over, and the end after three in a row."""
 
+import os
 import signal
+import threading
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,14 +12,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.training.making import made_config, made_loop, made_run
+from tests.training.making import assert_same, made_config, made_loop, made_run, weights
 from vitrail.base.container import open_container
 from vitrail.base.errors import WriteError
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.data.loader import Batch
 from vitrail.model.contract import Model
+from vitrail.training import signals
 from vitrail.training.evaluator import Evaluator
-from vitrail.training.loop import DivergedError, Loop
+from vitrail.training.loop import DivergedError, Loop, StoppedError
 from vitrail.training.signals import StopSignal
 from vitrail.training.state import TrainState
 
@@ -116,8 +121,92 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path: Path, monkeypatch
     assert not list((tmp_path / "checkpoints").glob(".*"))
 
 
-def test_signals_ask_once_and_the_second_ctrl_c_does_not_wait() -> None:
+class _Spoilt(_Same):
+    """An evaluator whose figure is not finite from some step on."""
+
+    def __init__(self, every: int, figure: float) -> None:
+        super().__init__(every)
+        self.figure, self.calls = figure, 0
+
+    def evaluate(self, _: Model) -> float:
+        self.calls += 1
+        return 0.5 if self.calls < 3 else self.figure
+
+
+@pytest.mark.parametrize("figure", [float("nan"), float("inf")])
+def test_a_score_that_is_not_finite_ends_the_run_and_keeps_the_last_good_checkpoint(
+    figure: float, tmp_path: Path
+) -> None:
+    loop = replace(made_loop(made_run(tmp_path)), evaluators=[_Spoilt(2, figure)])
+    with pytest.raises(DivergedError, match=f"val_accuracy is {figure} after step 6. .*`learning_rate`") as error:
+        loop.run()
+    assert (error.value.exit_code, error.value.step) == (1, 6)
+    assert loop.keeper.paths()[0].name == "step-000000004.safetensors"
+    text = (tmp_path / "metrics.jsonl").read_text()
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_while_a_batch_is_awaited_saves_at_once_and_the_run_ends_the_same(name: str, tmp_path: Path) -> None:
+    straight = made_loop(made_run(tmp_path / "straight"))
+    straight.run()
     with StopSignal() as stop:
+        loop = made_loop(made_run(tmp_path / "run"), stop=stop)
+
+        def hanging(step: int) -> Iterator[Batch]:
+            for number, batch in enumerate(made_run(tmp_path / "run").batches(step)):
+                if number == 3:
+                    threading.Timer(0.2, os.kill, (os.getpid(), getattr(signal, name))).start()
+                    time.sleep(60)
+                yield batch
+
+        began = time.monotonic()
+        with pytest.raises(StoppedError, match="saved at step 3, the same command resumes from there"):
+            replace(loop, batches=hanging).run()
+    assert time.monotonic() - began < 5
+    assert stop.exit_code == 128 + getattr(signal, name)
+    again = made_loop(made_run(tmp_path / "run"), resume=True)
+    again.run()
+    assert_same(weights(again), weights(straight))
+
+
+def test_one_of_several_ranks_is_more_patient_than_one_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "PATIENCE", 0.5)
+    with StopSignal() as stop, stop.deferred():
+
+        def hanging() -> Iterator[int]:
+            yield 1
+            time.sleep(60)
+
+        batches = stop.awaited(hanging(), alone=False)
+        assert next(batches) == 1
+        signal.raise_signal(signal.SIGTERM)
+        began = time.monotonic()
+        with pytest.raises(signals.Interruption):
+            next(batches)
+        assert 0.3 < time.monotonic() - began < 5
+        assert stop.exit_code == 143
+
+
+def test_a_terminal_that_is_closed_under_nohup_stops_nothing() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopSignal() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop.asked
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_interrupts_at_once_where_there_is_nothing_to_save() -> None:
+    with StopSignal() as stop, pytest.raises(signals.Interruption):
+        signal.raise_signal(signal.SIGHUP)
+    assert stop.exit_code == 129
+
+
+def test_signals_ask_once_and_the_second_ctrl_c_does_not_wait() -> None:
+    with StopSignal() as stop, stop.deferred():
         signal.raise_signal(signal.SIGTERM)
         assert stop.asked
         assert stop.exit_code == 143

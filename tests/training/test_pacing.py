@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.base.ranks import Ranks
 from vitrail.training.pacing import Pacer
 

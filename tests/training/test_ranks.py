@@ -14,7 +14,7 @@ from tests.training.following import following_run
 from tests.training.making import HELD, StopAfter, made_loop, made_run, weights
 from tests.training.ranks_program import config_of, following_of
 from vitrail.base.container import open_container
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.training.loop import Loop, StoppedError
 
 pytestmark = pytest.mark.slow

@@ -1,6 +1,11 @@
 """Stopping and going on is the same run, to the last bit."""
 
+import gc
 import os
+import shutil
+import signal
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, weights
-from vitrail.base.journal import read_rows
+from vitrail.base.container import write_container
+from vitrail.base.errors import CheckpointError, WorkerError
+from vitrail.base.files import atomic_write
+from vitrail.base.lines import read_rows
+from vitrail.base.tensors import from_tensors
 from vitrail.runs.config import Execution
 from vitrail.training.loop import Loop, StoppedError
+from vitrail.training.signals import StopSignal
 
 
 def _straight(folder: Path, workers: int = 0) -> Loop:
@@ -60,6 +70,46 @@ def test_workers_change_nothing_even_across_a_stop_and_an_epoch(
     assert_same(weights(loop), weights(straight[0]))
 
 
+def _with_worker(folder: Path, stop: StopSignal | None = None) -> Loop:
+    """A loop with one worker, which saves only when it has to."""
+    execution = Execution(checkpoint_every=10**6, workers=1, device="cpu")
+    return made_loop(made_run(folder, made_config(steps=2000, evaluate_every=2000, execution=execution)), stop=stop)
+
+
+def _signal_worker(number: int, after: float = 0.5) -> None:
+    """Send a signal to the worker of this process some time from now."""
+
+    def send() -> None:
+        for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+            os.kill(int(child), number)
+
+    threading.Timer(after, send).start()
+
+
+def test_a_run_whose_worker_is_killed_saves_and_says_so(tmp_path: Path) -> None:
+    loop = _with_worker(tmp_path)
+    _signal_worker(signal.SIGKILL)
+    with pytest.raises(WorkerError, match=r"ended from outside.*the run is saved at step \d+, the same") as error:
+        loop.run()
+    assert error.value.exit_code == 1
+    assert loop.keeper.paths()[0].name == f"step-{loop.state.progress.step:09}.safetensors"
+    assert loop.state.progress.step > 0
+
+
+def test_a_signal_stops_a_run_within_seconds_although_its_worker_is_stopped(tmp_path: Path) -> None:
+    with StopSignal() as stop:
+        loop = _with_worker(tmp_path, stop)
+        _signal_worker(signal.SIGSTOP)
+        threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        began = time.monotonic()
+        with pytest.raises(StoppedError, match="saved at step"):
+            loop.run()
+    del loop
+    gc.collect()
+    assert time.monotonic() - began < 2 + 5
+    assert not Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
 def test_a_damaged_checkpoint_is_left_for_the_one_before_it(straight: tuple[Loop, Path], tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         made_loop(made_run(tmp_path), stop=StopAfter(6)).run()
@@ -76,26 +126,42 @@ def test_a_damaged_checkpoint_is_left_for_the_one_before_it(straight: tuple[Loop
     assert_same(weights(loop), weights(straight[0]))
 
 
-def test_a_run_without_a_whole_checkpoint_says_that_it_starts_from_the_beginning(
-    straight: tuple[Loop, Path], tmp_path: Path
-) -> None:
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_without_a_whole_checkpoint_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         made_loop(made_run(tmp_path), stop=StopAfter(8)).run()
     for path in (tmp_path / "checkpoints").iterdir():
         _damage(path)
-    run = made_run(tmp_path)
-    loop = made_loop(run)
-    notes = loop.keeper.load(loop.state, run.ranks)
-    assert ["damaged" in note for note in notes] == [True, True]
-    assert "used" not in "".join(notes)
-    assert notes[1].endswith("None is left, so the run starts from the beginning.")
-    assert loop.state.progress.step == 0
-    with pytest.raises(StoppedError):  # damaged checkpoints of later steps do not push new ones out
-        made_loop(made_run(tmp_path), resume=True, stop=StopAfter(5)).run()
-    loop = made_loop(made_run(tmp_path), resume=True)
-    assert loop.state.progress.step == 5
-    loop.run()
-    assert_same(weights(loop), weights(straight[0]))
+    before = _contents(tmp_path)
+    with pytest.raises(
+        CheckpointError, match=r"no checkpoint of .* can be read: .*step-000000008.* is damaged.*restart"
+    ):
+        made_loop(made_run(tmp_path), resume=True)
+    assert _contents(tmp_path) == before
+
+
+def test_a_run_whose_checkpoints_are_gone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        made_loop(made_run(tmp_path), stop=StopAfter(3)).run()
+    shutil.rmtree(tmp_path / "checkpoints")
+    with pytest.raises(CheckpointError, match="has had checkpoints, but none is left"):
+        made_loop(made_run(tmp_path), resume=True)
+
+
+def test_a_run_that_never_had_a_checkpoint_starts_from_the_beginning(
+    straight: tuple[Loop, Path], tmp_path: Path
+) -> None:
+    loop = made_loop(made_run(tmp_path))
+    batches = loop.batches(0)
+    loop.take(next(batches), 0.1)
+    loop.journal.log(1, {"loss": 1.0})  # and is killed
+    again = made_loop(made_run(tmp_path), resume=True)
+    again.run()
+    assert_same(weights(again), weights(straight[0]))
+    assert read_rows(tmp_path / "metrics.jsonl") == read_rows(straight[1] / "metrics.jsonl")
 
 
 def test_the_lines_of_metrics_are_on_disk_before_a_checkpoint_is(
@@ -121,13 +187,32 @@ def _damage(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
-def test_a_checkpoint_of_other_settings_is_not_taken(tmp_path: Path) -> None:
+def test_a_checkpoint_of_other_settings_is_refused_and_what_differs_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         made_loop(made_run(tmp_path), stop=StopAfter(4)).run()
-    run = made_run(tmp_path, replace(made_config(), seed=4))
+    run = made_run(tmp_path, replace(made_config(), seed=4, steps=20))
+    with pytest.raises(
+        CheckpointError, match=r"other settings: seed is 4 here and 3 there; steps is 20 here and 10 there"
+    ):
+        made_loop(run, resume=True)
+
+
+@pytest.mark.parametrize(
+    "progress",
+    ["", "[]", "null", '{"step": "four"}', '{"step": 4, "sweet": 1}', '{"step": 4, "window": {"loss": NaN}}'],
+)
+def test_a_checkpoint_with_a_spoilt_progress_is_passed_over_and_named(progress: str, tmp_path: Path) -> None:
+    run = made_run(tmp_path)
+    with pytest.raises(StoppedError):
+        made_loop(run, stop=StopAfter(4)).run()
     loop = made_loop(run)
-    assert "other settings" in loop.keeper.load(loop.state, run.ranks)[0]
-    assert loop.state.progress.step == 0
+    path = tmp_path / "checkpoints" / "step-000000004.safetensors"
+    metadata = {"vitrail.run": run.config.identity, "vitrail.progress": progress}
+    with atomic_write(path) as file:
+        write_container(file, from_tensors(loop.state.tensors(), "the run"), metadata, digest=True)
+    (note,) = loop.keeper.load(loop.state, run.ranks)
+    assert str(path) in note
+    assert note.endswith("The checkpoint of step 2 is used instead.")
 
 
 def test_only_the_newest_checkpoints_are_kept(straight: tuple[Loop, Path]) -> None:

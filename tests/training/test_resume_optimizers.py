@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.training.making import StopAfter, assert_same, made_config, made_loop, made_run, plain, weights
-from vitrail.base.journal import read_rows
+from vitrail.base.lines import read_rows
 from vitrail.runs.config import RunConfig
 from vitrail.runs.train import Run
 from vitrail.training.loop import Loop, StoppedError

@@ -71,7 +71,7 @@ def test_the_table_reads_in_a_terminal_and_in_a_notebook(model: Path, data: Path
         ({"probe_c": -1.0}, "`probe_c` is given -1.0"),
         ({"neighbours": 0}, "`neighbours` is given 0"),
         ({"methods": []}, "`methods` is given nothing"),
-        ({"plot": "shots.pdf"}, "must end in .svg or .png"),
+        ({"plot": "shots.pdf"}, "ends in .svg or .png"),
         ({"num_heads": 3}, "num_heads is for models that are read from a file"),
     ],
 )

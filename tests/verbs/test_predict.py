@@ -83,7 +83,7 @@ def test_a_prediction_and_a_classifier_are_tables_in_a_notebook(model: Path) -> 
         ("nowhere.jpg", {}, "nowhere.jpg: there is no such file"),
         ("nowhere.jpg", {"top": 0}, "top is 0"),
         (b"bytes", {"out": "x.csv"}, "images must be paths"),
-        ("nowhere.jpg", {"out": "x.txt"}, "written as .csv"),
+        ("nowhere.jpg", {"out": "x.txt"}, "ends in .csv or .jsonl"),
         ("nowhere.jpg", {"batch": 0}, "batch is 0"),
         ("nowhere.jpg", {"threads": 0}, "threads is 0"),
     ],

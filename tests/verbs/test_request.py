@@ -7,9 +7,8 @@ import pytest
 
 from tests.training.making import made_config
 from vitrail.base.errors import ConfigError
-from vitrail.base.settings import to_dict
+from vitrail.base.settings import flatten, to_dict
 from vitrail.cli import finetune, train, vtab
-from vitrail.runs.config import flatten
 from vitrail.verbs.finetune import FinetuneRequest
 from vitrail.verbs.request import EXECUTION, PATHS, RunRequest
 from vitrail.verbs.train import TrainRequest

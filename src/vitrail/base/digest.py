@@ -11,12 +11,12 @@ DIGEST = re.compile(rb'"vitrail\.sha256":"([0-9a-f]{64})"')
 def own_digest(header: bytes, file: memoryview) -> str:
     """Compute SHA-256 over a whole file with the digits of its own digest taken as zeros.
 
-    The header begins behind the eight bytes that give its length.
+    The header begins after the eight bytes that give its length.
     """
-    found = DIGEST.search(header)
-    if found is None:
+    place = DIGEST.search(header)
+    if place is None:
         return hashlib.sha256(file).hexdigest()
-    begin, end = 8 + found.start(1), 8 + found.end(1)
+    begin, end = 8 + place.start(1), 8 + place.end(1)
     digest = hashlib.sha256(file[:begin])
     digest.update(NO_DIGEST.encode())
     digest.update(file[end:])

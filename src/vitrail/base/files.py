@@ -7,23 +7,47 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from vitrail.base.errors import InputError, WriteError
+from vitrail.base.errors import ConfigError, InputError, WriteError
+
+
+def path_of(name: str | os.PathLike[str], setting: str) -> Path:
+    """Return a path that the system can look up, whether something is there or not.
+
+    An empty one, which Python takes for the current folder, is refused, and so is one that is too long or that leads
+    through a folder without rights.
+    """
+    text = os.fspath(name)
+    if not text or "\0" in text:
+        shown = "empty" if not text else "a name with a zero byte"
+        raise ConfigError(f"`{setting}` is {shown}, but must be a path.")
+    try:
+        Path(text).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        raise InputError(f"{text} cannot be a path: {getattr(error, 'strerror', error)}; give another.") from None
+    return Path(text)
+
+
+def name_text(name: str | bytes | os.PathLike[str]) -> str:
+    """Return the name of a file as text: its bytes as UTF-8, whatever encoding the terminal has."""
+    return os.fsencode(name).decode("utf-8", "surrogateescape")
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path` that takes its place when the block ends, and vanishes when it fails.
 
-    The bytes reach the disk before the name does: whoever opens `path` finds the old file or the new one, even after
-    a power cut.
+    The bytes reach the disk before the name does: `path` is the old file or the new one, even after a power cut.
     """
     if not path.parent.is_dir():
         raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
-    path = path.resolve()  # a link stays a link: the file behind it is replaced
+    path = path.resolve()  # a link stays a link: the file that it points to is replaced
     part = None
     try:
         _refuse_another_kind(path)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        start = os.fsdecode(os.fsencode(f".{path.name}")[:100])  # with a longer one, the name itself may be too long
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f"{start}.", suffix=".part")
         part = Path(name)
         with os.fdopen(handle, "w+b") as file:
             yield file
@@ -33,13 +57,17 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         part.replace(path)
     except BaseException as error:
         if part is not None:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):  # a disk that cannot be written to any more must not hide why
+                part.unlink()
         if isinstance(error, OSError):
             raise WriteError(
                 f"{path} could not be written: {error.strerror or error}; what was there before is untouched."
             ) from error
         raise
-    sync_folder(path.parent)
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        raise WriteError(f"{path} may not have reached the disk: {error.strerror or error}.") from error
 
 
 def _refuse_another_kind(path: Path) -> None:
@@ -55,7 +83,7 @@ def _umask() -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make new names last, where the system lets a folder be synchronised."""
+    """Flush new names in a folder to the disk, where the system can."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -67,16 +95,16 @@ def sync_folder(folder: Path) -> None:
 
 def check_writable(path: Path) -> None:
     """Refuse a file that could not be written, before the work that leads to it."""
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
     try:
-        is_folder = path.is_dir()
-    except OSError as error:
+        if not path.parent.is_dir():
+            raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
+        _refuse_another_kind(path)
+    except OSError as error:  # a name that is too long, a folder without rights
         raise InputError(f"{path} cannot be written: {error.strerror}; give another name.") from None
-    if is_folder:
-        raise InputError(f"{path} is a folder, but a file is to be written there; give another name.")
     try:
-        with tempfile.TemporaryFile(dir=path.parent):  # rights tell less: root has them all, on a read-only disk too
+        with tempfile.TemporaryFile(
+            dir=path.parent
+        ):  # permissions are not enough: root has them all, even on a read-only disk
             return
     except OSError as error:
         raise InputError(
@@ -85,7 +113,7 @@ def check_writable(path: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """Return the user's folder for what can be made again."""
+    """Return the user's cache folder."""
     caches = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(caches) if Path(caches).is_absolute() else Path.home() / ".cache") / "vitrail"
 
@@ -95,24 +123,25 @@ _locks: set[int] = set()
 
 
 @contextmanager
-def held(lock: Path) -> Iterator[None]:
-    """Keep other processes out of a folder while the block lasts; `lock` is a file in it.
+def hold(lock: Path) -> Iterator[None]:
+    """Keep other processes out of a folder during the block; `lock` is a file in it.
 
-    The system forgets the lock of a process that ends, however it ends: a file that a kill has left keeps nobody out.
+    The system releases the lock of a process that ends, however it ends: a file that a kill left behind locks nothing.
     """
     handle = _take(lock)
     _locks.add(handle)
     try:
         yield
     finally:
-        if handle in _locks:  # not so in a fork
+        if handle in _locks:  # not in a fork
             _locks.remove(handle)
-            lock.unlink(missing_ok=True)
+            with suppress(OSError):  # where nothing can be removed, an empty file stays, which keeps nobody out
+                lock.unlink()
             os.close(handle)
 
 
 def _take(lock: Path) -> int:
-    """Open and lock the file; once more if whoever held it has just removed it."""
+    """Open and lock the file; try again if its owner has just removed it."""
     while True:
         try:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -142,7 +171,7 @@ def _lock(handle: int, folder: Path) -> None:
 
 
 def _leave_to_parent() -> None:
-    """Let go of the locks in a fork: a worker that outlives its run by some seconds must not keep the next one out."""
+    """Release the locks in a fork: a worker that outlives its run by some seconds must not keep the next run out."""
     for handle in _locks:
         os.close(handle)
     _locks.clear()

@@ -1,16 +1,16 @@
-"""Measurements as JSON lines, and to trackers if asked.
+"""Measurements as JSON lines, and in trackers where a run has any.
 
-`metrics.jsonl` has what the run is: the same lines for the same config, whatever was interrupted. What the clock says
-goes to `timing.jsonl`. Trackers (tensorboard, wandb, mlflow) see both.
+`metrics.jsonl` has the same lines for the same config, whether or not the run was interrupted; times go to
+`timing.jsonl`. Trackers (tensorboard, wandb, mlflow) get both.
 """
 
-import json
 import os
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from vitrail.base.errors import WriteError
-from vitrail.base.files import atomic_write, sync_folder
+from vitrail.base.files import sync_folder
+from vitrail.base.lines import append_row, read_lines, write_rows
 
 
 @runtime_checkable
@@ -18,10 +18,10 @@ class Tracker(Protocol):
     """Somewhere else to send measurements."""
 
     def log(self, step: int, values: dict[str, float]) -> None:
-        """Take the values of one step."""
+        """Record the values of one step."""
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the rest and finish."""
 
 
 class Journal:
@@ -31,28 +31,25 @@ class Journal:
         self.metrics_path, self.timing_path = folder / "metrics.jsonl", folder / "timing.jsonl"
         self.trackers = trackers
 
-    def rewind(self, step: int) -> None:
-        """Forget what was written after `step`: it will be written again."""
-        for path in (self.metrics_path, self.timing_path):
-            if path.exists():
-                kept = [row for row in read_rows(path) if row.get("step", 0) <= step]
-                with atomic_write(path) as file:
-                    file.write("".join(json.dumps(row) + "\n" for row in kept).encode())
+    def rewind(self, step: int) -> list[str]:
+        """Remove the lines after `step`, which a resumed run writes again; return notes about damaged lines."""
+        notes = []
+        for path in filter(Path.exists, (self.metrics_path, self.timing_path)):
+            lines = read_lines(path, is_measurement)
+            notes += lines.set_aside(path)
+            write_rows(path, [row for row in lines.rows if row["step"] <= step])
+        return notes
 
     def log(self, step: int, metrics: dict[str, float], timing: dict[str, float] | None = None) -> None:
         """Append a line to each file."""
         for path, values in ((self.metrics_path, metrics), (self.timing_path, timing)):
             if values:
-                try:
-                    with path.open("a") as file:
-                        file.write(json.dumps({"step": step} | values) + "\n")
-                except OSError as error:
-                    raise WriteError(f"{path} could not be written: {error.strerror or error}.") from error
+                append_row(path, {"step": step} | values)
         for tracker in self.trackers:
             tracker.log(step, metrics | (timing or {}))
 
     def sync(self) -> None:
-        """Bring the lines to the disk: after a checkpoint that outlives a power cut, nobody would write them again."""
+        """Flush the lines to the disk: a run that resumes from a checkpoint does not repeat the lines before it."""
         try:
             for path in filter(Path.exists, (self.metrics_path, self.timing_path)):
                 with path.open("rb") as file:
@@ -67,12 +64,11 @@ class Journal:
             tracker.close()
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Read JSON lines; a last line that a kill has cut off is left out."""
-    rows = []
-    for line in path.read_text().splitlines() if path.exists() else ():
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
-    return rows
+def is_measurement(row: dict[str, Any]) -> bool:
+    """Tell whether a row is the numbers of a step."""
+    return type(row.get("step")) is int and all(type(value) in (int, float) for value in row.values())
+
+
+def read_measurements(path: Path) -> list[dict[str, Any]]:
+    """Read the rows of a journal's file, without damaged lines."""
+    return read_lines(path, is_measurement).rows

@@ -1,4 +1,4 @@
-"""How much memory there is, and what the C library does with what a process frees."""
+"""The memory of the machine, and what the C library does with freed memory."""
 
 import ctypes
 import os
@@ -9,20 +9,21 @@ from vitrail.base.errors import InputError
 from vitrail.base.readable import in_bytes
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # the numbers of M_TRIM_THRESHOLD and M_MMAP_THRESHOLD in malloc.h
-KEPT = 2**30
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
+LARGEST = 2**30
+"""Bytes up to which freed memory is kept."""
 
 
 def keep_freed_memory() -> None:
-    """Keep what is freed instead of giving it back to the system, for processes that need the same again and again.
+    """Keep freed memory in the process instead of returning it to the system, for loops that need the same again.
 
     A batch of photos is tens of megabytes of new pages, each of which the system clears first; that can take as long
     as turning them into floats. With a C library other than glibc nothing happens.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
-        mallopt(TRIM_THRESHOLD, KEPT)
-        mallopt(MMAP_THRESHOLD, KEPT)
+        mallopt(TRIM_THRESHOLD, LARGEST)
+        mallopt(MMAP_THRESHOLD, LARGEST)
 
 
 def machine_memory() -> int:
@@ -30,11 +31,11 @@ def machine_memory() -> int:
     pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         return min(pages, int(_CONTAINER.read_text()))
-    except (OSError, ValueError):  # not in a container, or one without a limit, which says "max"
+    except (OSError, ValueError):  # not in a container, or one without a limit: "max"
         return pages
 
 
 def check_memory(needed: int, subject: str) -> None:
-    """Refuse what cannot fit into memory, before any of it is taken; `subject` begins the sentence."""
+    """Refuse work that needs more memory than the machine has; `subject` begins the sentence."""
     if needed > (most := machine_memory()):
         raise InputError(f"{subject} needs {in_bytes(needed)} of memory, but this machine has {in_bytes(most)}.")

@@ -8,7 +8,7 @@ Note = Callable[[str], None]
 
 
 def logged(sentence: str) -> None:
-    """Write a sentence to the log `vitrail`, which Python prints unless it is told otherwise."""
+    """Write a sentence to the log `vitrail`, which Python prints by default."""
     logging.getLogger("vitrail").warning("%s", sentence)
 
 

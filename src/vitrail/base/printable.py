@@ -1,11 +1,34 @@
-"""Names of files and classes on a screen: they may hold anything, and a screen obeys some of it."""
+"""Text that is safe on a terminal: names of files and classes may have control characters."""
 
 import re
+import sys
+from contextlib import suppress
 
 _ORDERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What moves the cursor, ends a line, turns the direction of writing, or is no character at all."""
+"""Characters that move the cursor, end a line or turn the direction of writing, and lone surrogates."""
+_LONG = re.compile(r"[0-9]{41,}|\S{1025,}")
+"""Numbers and words that nobody reads to their end; paths that a system takes are shorter, save the rarest."""
+_END = 20
+LONGEST = 100_000
+"""Letters of a sentence: as many as the differences of a large model take."""
 
 
 def printable(text: str) -> str:
-    """Write out what would be obeyed instead of shown: the end of a line as backslash and n."""
-    return _ORDERS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    """Escape control characters: the end of a line becomes backslash and n."""
+    return _ORDERS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def shortened(sentence: str) -> str:
+    """Leave out the middle of numbers of many digits, of words without an end, and of what is longer than any text."""
+    text = _LONG.sub(lambda match: _ends(match[0], _END), sentence)
+    return text if len(text) <= LONGEST else _ends(text, LONGEST // 2)
+
+
+def _ends(text: str, letters: int) -> str:
+    return f"{text[:letters]}...({len(text) - 2 * letters:,} more)...{text[-letters:]}"
+
+
+def line(text: str) -> None:
+    """Write one line to stderr; work continues without words when nobody reads them any more."""
+    with suppress(OSError, ValueError, AttributeError):  # a pipe that is closed, a stream that is closed, none at all
+        print(printable(shortened(text)), file=sys.stderr, flush=True)  # noqa: T201

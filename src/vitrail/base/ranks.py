@@ -1,10 +1,10 @@
-"""Who takes part: rank, world size and process group; the only file that knows torch.distributed's environment.
+"""Rank, world size and process group; the only file that knows torch.distributed's environment.
 
-One process is a world of one, and everything below is the identity there. Under torchrun, `start` joins the group.
+A single process is a world of one, where everything below is the identity. Under torchrun, `join` enters the group.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,9 +14,10 @@ import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 
-from vitrail.base.errors import ConfigError
+from vitrail.base.errors import ConfigError, InputError, RankError, VitrailError
 
 _CPU = torch.device("cpu")
+_NUMBERS = ("RANK", "WORLD_SIZE", "MASTER_PORT")
 PATIENCE = timedelta(minutes=10)
 """How long a rank waits for the others before it gives up; torchrun then starts all of them again."""
 
@@ -35,7 +36,7 @@ class Ranks:
         return self.rank == 0
 
     def share(self, batch: int) -> int:
-        """Return the images of a global batch that each rank takes."""
+        """Return how many images of a global batch each rank takes."""
         if batch % self.world:
             fit = max(batch // self.world, 1) * self.world
             raise ConfigError(f"a batch of {batch} does not split over {self.world} ranks; choose {fit}.")
@@ -48,38 +49,65 @@ class Ranks:
         return tensor
 
     def any(self, flag: bool) -> bool:
-        """Tell whether the flag is set on any rank."""
+        """Return whether the flag is set on any rank."""
         return flag if self.world == 1 else bool(self.sum(torch.tensor(int(flag), device=self.device)))
 
     def agree(self, number: int) -> int:
         """Return the first rank's number on every rank."""
         if self.world == 1:
             return number
-        told = torch.tensor(number, dtype=torch.int64, device=self.device)
-        dist.broadcast(told, 0)
-        return int(told)
+        tensor = torch.tensor(number, dtype=torch.int64, device=self.device)
+        dist.broadcast(tensor, 0)
+        return int(tensor)
+
+    def follow(self, work: Callable[[], int]) -> int:
+        """Let the first rank do some work, and return its number on every rank; its refusal ends them all."""
+        number, problem = 0, None
+        if self.first:
+            try:
+                number = work()
+            except VitrailError as error:
+                problem = error
+        if self.any(problem is not None):
+            raise problem or InputError("the first rank could not begin, and reports why.")
+        return self.agree(number)
 
     def wait(self) -> None:
-        """Wait until every rank is here."""
+        """Wait until every rank has called this."""
         self.agree(0)
 
 
 def is_first() -> bool:
     """Tell whether this process is alone or the first rank, inside of `join` or not."""
-    return (dist.get_rank() if dist.is_initialized() else int(os.environ.get("RANK", "0"))) == 0
+    return (dist.get_rank() if dist.is_initialized() else _variable("RANK", 0)) == 0
+
+
+def ranks_here() -> int:
+    """Return how many ranks share this machine."""
+    return max(_variable("LOCAL_WORLD_SIZE", 1), 1)
 
 
 def best_device() -> torch.device:
     """Return this process's own accelerator, or the CPU."""
     if torch.cuda.is_available():
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        return torch.device("cuda", _variable("LOCAL_RANK", 0))
     return torch.device("mps") if torch.backends.mps.is_available() else torch.device("cpu")
 
 
+def as_device(name: str | torch.device) -> torch.device:
+    """Return a device by its name, or refuse one that is not there."""
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ConfigError(f"`device` is {name!r}, but must be auto, cpu, cuda or mps.") from None
+    check_device(device)
+    return device
+
+
 def check_device(device: torch.device) -> None:
-    """Refuse a device that is not there."""
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}.get(device.type, True)
-    if not there:
+    """Refuse a device that this machine does not have."""
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there.get(device.type, False):
         raise ConfigError(f"there is no {device.type} device that torch can use here; choose auto or cpu.")
 
 
@@ -91,32 +119,89 @@ def join(device: torch.device | None = None) -> Iterator[Ranks]:
     if dist.is_initialized():  # by the caller's own program
         yield Ranks(rank=dist.get_rank(), world=dist.get_world_size(), device=device)
         return
-    if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+    meeting = read_environment()
+    if meeting is None:
         yield Ranks(device=device)
         return
-    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    dist.init_process_group(
-        "nccl" if device.type == "cuda" else "gloo",
-        store=_store(rank, world),
-        rank=rank,
-        world_size=world,
-        timeout=PATIENCE,
-    )
     try:
-        yield Ranks(rank=rank, world=world, device=device)
+        dist.init_process_group(
+            "nccl" if device.type == "cuda" else "gloo",
+            store=_store(meeting),
+            rank=meeting.rank,
+            world_size=meeting.world,
+            timeout=PATIENCE,
+        )
+    except (dist.DistError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"rank {meeting.rank} could not meet the others of {meeting.world} at {meeting.address}:{meeting.port} "
+            f"({str(error).splitlines()[0]}); start all of them, with torchrun."
+        ) from error
+    try:
+        yield Ranks(rank=meeting.rank, world=meeting.world, device=device)
+    except RuntimeError as error:
+        if not _is_of_backend(error):
+            raise
+        raise RankError(
+            f"rank {meeting.rank} has lost another of {meeting.world} ({str(error).splitlines()[0][:200]}); the same "
+            "command resumes, and torchrun starts it again by itself with --max-restarts."
+        ) from error
     finally:
         dist.destroy_process_group()
 
 
-def _store(rank: int, world: int) -> Store:
-    """Return the store where ranks find each other, with a page of its own for each restart.
+def _is_of_backend(error: RuntimeError) -> bool:
+    """Tell whether an error comes from what carries tensors between ranks; gloo has no class of its own for them."""
+    return isinstance(error, dist.DistError) or any(name in str(error) for name in ("gloo", "NCCL", "Connection"))
 
-    A rank that torchrun has started again could otherwise read the address of a dead one, and wait for it.
+
+@dataclass(frozen=True, kw_only=True)
+class Meeting:
+    """What torchrun tells a process: who it is, and where it finds the others."""
+
+    rank: int
+    world: int
+    address: str
+    port: int
+
+
+def read_environment() -> Meeting | None:
+    """Return what torchrun has set, None if nothing; what is set by half is refused, and not taken for one process."""
+    there = {name: os.environ[name] for name in (*_NUMBERS, "MASTER_ADDR") if name in os.environ}
+    if "RANK" not in there and "WORLD_SIZE" not in there:
+        return None
+    if missing := [name for name in (*_NUMBERS, "MASTER_ADDR") if name not in there]:
+        raise ConfigError(
+            f"the environment has {' and '.join(there)} but not {' and '.join(missing)}, of which torchrun sets all; "
+            "start with torchrun, or unset them to train in one process."
+        )
+    numbers = {name: _number(name, there[name]) for name in _NUMBERS}
+    if not numbers["RANK"] < numbers["WORLD_SIZE"]:
+        raise ConfigError(f"RANK is {numbers['RANK']}, but must be below WORLD_SIZE, which is {numbers['WORLD_SIZE']}.")
+    return Meeting(
+        rank=numbers["RANK"], world=numbers["WORLD_SIZE"], address=there["MASTER_ADDR"], port=numbers["MASTER_PORT"]
+    )
+
+
+def _variable(name: str, otherwise: int) -> int:
+    return _number(name, os.environ[name]) if name in os.environ else otherwise
+
+
+def _number(name: str, text: str) -> int:
+    """Read a number that torchrun sets."""
+    if not (text.isascii() and text.isdigit() and int(text[:9]) <= 65535 and len(text) < 9):
+        raise ConfigError(
+            f"the environment variable {name} is {text[:40]!r}, but must be a number as torchrun sets it."
+        )
+    return int(text)
+
+
+def _store(meeting: Meeting) -> Store:
+    """Return the store where ranks find each other, with a separate prefix for each restart.
+
+    A rank that torchrun restarted could otherwise read the address of a dead one, and wait for it.
     """
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    store = TCPStore(
-        os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), world, not agent and rank == 0, PATIENCE
-    )
+    store = TCPStore(meeting.address, meeting.port, meeting.world, not agent and meeting.rank == 0, PATIENCE)
     return PrefixStore(f"vitrail/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)

@@ -1,4 +1,4 @@
-"""Numbers and settings as people read them: 86.57 M, 1.50 GiB, the first names of a long list."""
+"""Numbers and settings for people to read: 86.57 M, 1.50 GiB, the first names of a long list."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ def in_bytes(number: int | float) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Write a setting or a weight: of a long list the first values, of a number the digits that float32 has."""
+    """Write a setting or a weight: the first values of a long list, as many digits of a number as float32 has."""
     if isinstance(value, list) and (len(value) > MOST_LISTED or all(isinstance(one, str) for one in value)):
         more = ["..."] * (len(value) > MOST_LISTED)
         return f"{len(value)}: " + ", ".join([*map(value_text, value[:MOST_LISTED]), *more]) if value else "none"

@@ -1,4 +1,4 @@
-"""Numbers that a confusion matrix holds: accuracy with its interval, and how each class fares."""
+"""The scores of a confusion matrix: accuracy with its interval, and precision, recall and F1 of each class."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ NORMAL_975 = 1.959963984540054
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scores:
-    """How well each class is told from the others; NaN where nothing was counted."""
+    """Support, recall, precision and F1 of each class; NaN where there is nothing to count."""
 
     support: ClassCounts
     """Images of each class."""
@@ -70,7 +70,7 @@ def scores(confusion: Confusion) -> Scores:
 
 
 def tally(*, hits: ClassCounts, support: ClassCounts, answers: ClassCounts) -> Scores:
-    """Score every class by its right answers, its images and its answers: no matrix is needed for that."""
+    """Score every class by its right answers, its images and its answers, without the matrix."""
     return Scores(
         support=support,
         hits=hits,
@@ -81,9 +81,9 @@ def tally(*, hits: ClassCounts, support: ClassCounts, answers: ClassCounts) -> S
 
 
 def interval(correct: int, total: int) -> tuple[float, float]:
-    """Return Wilson's 95% interval of a share that was counted on `total` images.
+    """Return Wilson's 95% interval of the share `correct / total`.
 
-    It stays within 0 and 1 and has a width even when every answer is right.
+    It stays within 0 and 1, and is wider than 0 even when every answer is right.
     """
     if total == 0:
         return 0.0, 1.0
@@ -94,15 +94,15 @@ def interval(correct: int, total: int) -> tuple[float, float]:
 
 
 def most_confused(confusion: Confusion, most: int) -> list[tuple[int, int, int]]:
-    """Return the pairs (truth, answer, images) that are mistaken most often, row by row to stay small."""
-    found: list[tuple[int, int, int]] = []
+    """Return the pairs (truth, answer, images) that are confused most often, row by row to save memory."""
+    pairs: list[tuple[int, int, int]] = []
     for truth, row in enumerate(confusion):
         wrong = np.flatnonzero(row)
         wrong = wrong[wrong != truth]
         if wrong.size > most:
             wrong = wrong[np.argsort(-row[wrong].astype(np.int64), kind="stable")[:most]]
-        found.extend((truth, int(answer), int(row[answer])) for answer in wrong)
-    return sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1]))[:most]
+        pairs.extend((truth, int(answer), int(row[answer])) for answer in wrong)
+    return sorted(pairs, key=lambda pair: (-pair[2], pair[0], pair[1]))[:most]
 
 
 def _share(part: ClassCounts, whole: ClassCounts) -> ClassShares:
@@ -110,5 +110,5 @@ def _share(part: ClassCounts, whole: ClassCounts) -> ClassShares:
 
 
 def _mean(shares: ClassShares) -> float:
-    counted = shares[~np.isnan(shares)]
-    return float(counted.mean()) if counted.size else math.nan
+    defined = shares[~np.isnan(shares)]
+    return float(defined.mean()) if defined.size else math.nan

@@ -1,7 +1,7 @@
 """One seed, any number of independent streams, each named for what it decides.
 
 Randomness is a function of names and numbers, never of how often something was drawn before: the augmentation of image
-7 in epoch 3 is a function of (seed, "augment", 3, 7), whoever asks, in whatever order, on whatever machine.
+7 in epoch 3 is a function of (seed, "augment", 3, 7), in any order, in any process, on any machine.
 `generator` serves one purpose at a time; `keys` and `uniform` do the same for a whole batch at once.
 """
 

@@ -9,11 +9,11 @@
 | patch          | patches, N = rows * columns of the grid, in raster order   |
 | pixels         | values of one flattened patch: channel, then row, column   |
 | token          | patches, with the class token in front when there is one   |
-| kept           | the leading tokens that somebody asked for                 |
+| kept           | the leading tokens that are computed                       |
 | kept_patch     | the patches of each image that are not left out            |
 | dim            | the model's width D                                        |
 | head, head_dim | attention heads, and D_h = D / heads                       |
-| query, key     | tokens that ask, tokens that answer                        |
+| query, key     | tokens that attend, and are attended                       |
 
 The names are checked in tests only; at run time they are documentation.
 """

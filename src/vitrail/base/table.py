@@ -1,6 +1,6 @@
-"""Tables that a result builds of itself: text at a Python prompt, HTML in a notebook, rich text on a terminal.
+"""The tables of a result: text at a Python prompt, HTML in a notebook, rich text on a terminal.
 
-The command line prints the same tables (`cli/tables.py`), so that a result is laid out in one place.
+The command line prints the same tables (`cli/tables.py`): each result is laid out in one place.
 """
 
 import html
@@ -12,6 +12,18 @@ from vitrail.base.printable import printable
 
 _LEFT = "text-align:left;padding:.1em 1em .1em 0"
 _RIGHT = "text-align:right;padding:.1em 1em .1em 0"
+_BAR = 12
+"""Length of a bar that stands for 1, in letters."""
+
+
+class Html(str):
+    """Markup in a cell, for HTML alone: text leaves it out. Every other string is escaped."""
+
+
+def bar(share: float) -> Html:
+    """Draw a share from 0 to 1."""
+    style = f"display:inline-block;height:.7em;width:{_BAR * share:.2f}em;background:#2563eb;border-radius:2px"
+    return Html(f'<span style="{style}"></span>')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,17 +40,17 @@ class Table:
     """Sentences."""
 
     def is_left(self, column: int) -> bool:
-        """Tell whether a column holds words, which start at the left; numbers end at the right."""
-        return column == 0 or self.columns[column] in ("note", "value")
+        """Return whether a column is aligned left, as words are, and not right, as numbers are."""
+        return column == 0 or self.columns[column] in ("", "note", "value")
 
     def text(self) -> str:
         """Write the table with aligned columns."""
         lines = [self.title] if self.title else []
         cells = [self.columns, *self.rows] if any(self.columns) else self.rows
-        widths = [max(len(printable(row[at])) for row in cells) for at in range(len(self.columns))] if cells else []
+        widths = [max(len(_plain(row[at])) for row in cells) for at in range(len(self.columns))] if cells else []
         for row in cells:
             aligned = [
-                printable(cell).ljust(width) if self.is_left(at) else printable(cell).rjust(width)
+                _plain(cell).ljust(width) if self.is_left(at) else _plain(cell).rjust(width)
                 for at, (cell, width) in enumerate(zip(row, widths, strict=True))
             ]
             lines.append("  ".join(aligned).rstrip())
@@ -65,7 +77,7 @@ class Tabular(ABC):
 
     @abstractmethod
     def tables(self) -> Sequence[Table]:
-        """Return what there is to see, in order."""
+        """Return the tables, in order."""
 
     def __repr__(self) -> str:
         """Write the tables below each other."""
@@ -76,6 +88,12 @@ class Tabular(ABC):
         return "".join(table.html() for table in self.tables())
 
 
+def _plain(cell: str) -> str:
+    return "" if isinstance(cell, Html) else printable(cell)
+
+
 def _escaped(text: str) -> str:
-    """Return text as it is to be read, never as markup; `bdi` keeps the direction of its script to itself."""
+    """Return text that is never read as markup; `bdi` isolates the direction of its script."""
+    if isinstance(text, Html):
+        return text
     return f"<bdi>{html.escape(printable(text))}</bdi>" if text else ""

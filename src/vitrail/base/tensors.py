@@ -1,4 +1,4 @@
-"""Tensors by name, wherever they lie: read when asked for, so that only what is needed is ever in memory."""
+"""Tensors by name, in a file or in memory; each is read when it is used, and only those are in memory."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Shape = tuple[int, ...]
 
 
 class Spec(NamedTuple):
-    """What is known of a tensor before it is read."""
+    """The shape and type of a tensor, known before it is read."""
 
     shape: Shape
     dtype: torch.dtype | None
@@ -31,9 +31,9 @@ class TensorSource:
     fetch: Callable[[str], Tensor]
     """Reads a tensor that `specs` names."""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """What else the file says about itself."""
+    """Other text that the file carries."""
     release: Callable[[str], None] = lambda _: None
-    """Gives back the memory of a tensor that has been copied, and that nobody holds."""
+    """Frees the memory of a tensor that was copied and is no longer used."""
 
     def __getitem__(self, name: str) -> Tensor:
         """Read one tensor."""
@@ -57,19 +57,19 @@ class TensorSource:
         return {name: spec.shape for name, spec in self.specs.items()}
 
     def shape(self, name: str, rank: int) -> Shape:
-        """Return the shape of a tensor that tells the model's sizes, or say why they cannot be told."""
-        found = self.specs.get(name)
-        if found is None:
+        """Return the shape of a tensor from which the sizes of the model follow; refuse another number of axes."""
+        spec = self.specs.get(name)
+        if spec is None:
             raise CheckpointError(
-                f"{self.origin} has no tensor {name!r}, without which the sizes of the model cannot be told; "
+                f"{self.origin} has no tensor {name!r}, which gives the sizes of the model; "
                 "the file is incomplete or of another layout."
             )
-        if len(found.shape) != rank or 0 in found.shape:
+        if len(spec.shape) != rank or 0 in spec.shape:
             raise CheckpointError(
-                f"the tensor {name!r} of {self.origin} has the shape {shape_text(found.shape)}, but {rank} axes "
+                f"the tensor {name!r} of {self.origin} has the shape {shape_text(spec.shape)}, but {rank} axes "
                 "with at least one value each are needed; the file is of another layout."
             )
-        return found.shape
+        return spec.shape
 
     def renamed(self, names: Mapping[str, str]) -> "TensorSource":
         """Return the tensors that `names` lists, new name -> old name."""
@@ -96,5 +96,5 @@ def from_tensors(tensors: Mapping[str, Tensor], origin: str) -> TensorSource:
 
 
 def shape_text(shape: Shape) -> str:
-    """Write a shape the way people do: 3x4, or `one value`."""
+    """Write a shape as 3x4, or as `one value`."""
     return "x".join(map(str, shape)) if shape else "one value"

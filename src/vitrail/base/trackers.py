@@ -1,4 +1,4 @@
-"""Adapters that send measurements to tensorboard, wandb or mlflow; each package is asked for only when it is used."""
+"""Adapters that send measurements to tensorboard, wandb or mlflow; each package is imported only when it is used."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -46,7 +46,7 @@ class WandB:
 
 
 class MLflow:
-    """A run of MLflow; MLFLOW_TRACKING_URI says where."""
+    """A run of MLflow; MLFLOW_TRACKING_URI is its address."""
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.mlflow = require("mlflow", extra="mlflow", purpose="`track` mlflow")
@@ -70,5 +70,5 @@ _TRACKERS: dict[str, type[TensorBoard] | type[WandB] | type[MLflow]] = {
 
 
 def make_trackers(names: tuple[TrackerName, ...], folder: Path, settings: dict[str, Any]) -> tuple[Tracker, ...]:
-    """Open the trackers that were asked for."""
+    """Open the trackers of these names."""
     return tuple(_TRACKERS[name](folder, settings) for name in names)

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vitrail.base.errors import ConfigError
+from vitrail.base.limits import TOKENS
 from vitrail.base.tensors import Shape, TensorSource
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import build
@@ -39,4 +41,9 @@ class Contents:
 
 def needed_shapes(config: ModelConfig) -> dict[str, Shape]:
     """Return name and shape of every tensor that a model stores."""
-    return {name: tuple(tensor.shape) for name, tensor in build(config, device="meta").state_dict().items()}
+    TOKENS.check(config.sequence, f"a {config.noun} of {config.summary}", ConfigError)
+    try:
+        model = build(config, device="meta")
+    except (RuntimeError, OverflowError) as error:  # torch's, of more values than it can count
+        raise ConfigError(f"a {config.noun} of such sizes cannot be built: {config.summary}.") from error
+    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}

@@ -11,20 +11,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vitrail.base.errors import CheckpointError, ConfigError
+from vitrail.base.errors import CheckpointError
+from vitrail.base.files import path_of
+from vitrail.base.memory import check_memory
+from vitrail.base.ranks import as_device
 from vitrail.base.tensors import from_tensors
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats.all import FormatName, write_any
+from vitrail.checkpoint.formats.all import write_any
 from vitrail.checkpoint.formats.detect import read_any
-from vitrail.checkpoint.store import check_labels, versions, write_store
+from vitrail.checkpoint.formats.names import FormatName
+from vitrail.checkpoint.store import check_labels, check_pixels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import as_size, build
 from vitrail.model.checks import check_size
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
 from vitrail.model.init import fill_fixed_tables
-from vitrail.model.patches import size_text
 
 ZERO_HEAD = "the head is all zeros, so every class gets the same score: the model is there to be fine-tuned."
 _log = logging.getLogger("vitrail")
@@ -44,21 +47,25 @@ def load(
     whose grid is not square, needs them here. `pickle=True` lets torch's own files (`.pth`, `.bin`) be opened. The
     model's `info` has labels, preprocessing, provenance, digest and notes.
     """
-    contents = read(path, pickle=pickle, **overrides)
+    place = as_device(device)
+    contents = read(path, pickle=pickle, resident=True, **overrides)
     if contents.format != "vitrail" and has_zero_head(contents):
         contents = contents.noting(ZERO_HEAD)
     for note in contents.notes:
         _log.warning("%s: %s", path, note)
-    return assemble(contents, device=device)
+    return assemble(contents, device=place)
 
 
-def read(path: str | Path, *, pickle: bool = False, **overrides: Any) -> Contents:
-    """Read what a file says, with overrides applied, and no more of its tensors than are asked for later."""
+def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **overrides: Any) -> Contents:
+    """Read what a file says, with overrides applied, and no more of its tensors than are asked for later.
+
+    `resident` reads all of them at once, after which the file may change.
+    """
     hints = dict(overrides)
     for name in hints.keys() & {"image_size", "patch_size"}:
         hints[name] = as_size(hints[name])
         check_size(name, hints[name])
-    return transfer(read_any(Path(path), hints, pickle=pickle), hints)
+    return transfer(read_any(path_of(path, "path"), hints, pickle=pickle, resident=resident), hints)
 
 
 def save(
@@ -90,6 +97,7 @@ def save(
 def assemble(contents: Contents, *, device: str | torch.device = "cpu") -> Model:
     """Build the model without memory of its own and give it the tensors as they lie in the file."""
     model = build(contents.config, device="meta")
+    check_memory(_bytes_of(model, contents), f"the model of {contents.tensors.origin}")
     state = {name: contents.tensors[name] for name in contents.tensors}
     state = _same_dtype(state)
     _warn_of_bad_numbers(state, contents.tensors.origin)
@@ -107,6 +115,13 @@ def assemble(contents: Contents, *, device: str | torch.device = "cpu") -> Model
         notes=contents.notes,
     )
     return model.to(device).eval()
+
+
+def _bytes_of(model: Model, contents: Contents) -> int:
+    """Count the bytes of a model's weights and fixed tables, in the type that they are stored in."""
+    sizes = [dtype.itemsize for _, dtype in contents.tensors.specs.values() if dtype is not None]
+    values = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
+    return values * max(sizes, default=1)
 
 
 def has_zero_head(contents: Contents) -> bool:
@@ -138,7 +153,7 @@ def describe_model(
     attached = info.labels if labels is None else tuple(labels)
     check_labels(attached, model.config.num_classes)
     pixels = preprocessing or info.preprocessing
-    _check_pixels(pixels, model.config)
+    check_pixels(pixels, model.config)
     history = dict(info.provenance if provenance is None else provenance)
     if info.digest is not None and "parent" not in (provenance or {}):
         history["parent"] = info.digest
@@ -163,17 +178,6 @@ def with_versions(contents: Contents) -> Contents:
     return contents.noting(
         provenance={**contents.provenance, "versions": contents.provenance.get("versions", versions())}
     )
-
-
-def _check_pixels(pixels: Preprocessing | None, config: ModelConfig) -> None:
-    """Refuse preprocessing that makes images which the model does not take; a ResNet takes any size."""
-    if pixels is None:
-        return
-    if len(pixels.mean) != config.channels or (not config.any_size and pixels.image_size != config.image_size):
-        raise ConfigError(
-            f"preprocessing makes images of {size_text(pixels.image_size)} with {len(pixels.mean)} channels, but the "
-            f"model takes {size_text(config.image_size)} with {config.channels}; give the model's own."
-        )
 
 
 def _same_dtype(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -21,13 +21,13 @@ import torch
 from vitrail.base.container import Container, write_container
 from vitrail.base.errors import CheckpointError, ConfigError
 from vitrail.base.files import atomic_write
-from vitrail.base.limits import TOKENS
 from vitrail.base.reading import parse_json
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.match import check_match
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import ModelConfig
+from vitrail.model.patches import size_text
 
 VERSION = 1
 NUMERICS = ("gelu", "norm_eps", "norm_groups", "position_resize", "standardisation", "standardisation_eps")
@@ -52,6 +52,7 @@ def write_store(contents: Contents, path: Path) -> str:
 def read_store(container: Container) -> Contents:
     """Check the digest of our file and read what its header says."""
     path, metadata = container.path, container.metadata
+    _refuse_other_kinds(path, metadata)
     recorded = container.recorded_digest()
     if recorded is None or container.computed_digest() != recorded:
         raise CheckpointError(
@@ -69,6 +70,18 @@ def read_store(container: Container) -> Contents:
     advice = "the file was written with a config that is not its own:"
     check_match(needed_shapes(contents.config), contents.tensors, "the model of its own config", advice=advice)
     return contents.noting(digest=recorded)
+
+
+def _refuse_other_kinds(path: Path, metadata: Mapping[str, str]) -> None:
+    """Say what another file of ours is, and what to give in its place."""
+    if "vitrail.progress" in metadata:
+        model = path.absolute().parent.parent / "model.safetensors"
+        advice = f"give {model}" if model.is_file() else f"finish the run, which then writes {model.name}"
+        raise CheckpointError(f"{path} is a checkpoint to resume a run from, not a model; {advice}.")
+    if "vitrail.index" in metadata:
+        raise CheckpointError(f"{path} is an index of images, not a model; give it as data.")
+    if "vitrail.features" in metadata:
+        raise CheckpointError(f"{path} holds features of images, not a model; give the model that they are of.")
 
 
 def describe(contents: Contents) -> dict[str, Any]:
@@ -104,6 +117,7 @@ def parse(texts: Mapping[str, str], container: Container, layout: str) -> Conten
         provenance=parts["provenance"] or {},
     )
     check_labels(contents.labels, config.num_classes)
+    check_pixels(contents.preprocessing, config)
     return contents
 
 
@@ -129,9 +143,19 @@ def check_labels(labels: tuple[str, ...] | None, num_classes: int) -> None:
         )
 
 
+def check_pixels(pixels: Preprocessing | None, config: ModelConfig) -> None:
+    """Refuse preprocessing that makes images which the model does not take; a ResNet takes any size."""
+    if pixels is None:
+        return
+    if pixels.channels != config.channels or (not config.any_size and pixels.image_size != config.image_size):
+        raise ConfigError(
+            f"preprocessing makes images of {size_text(pixels.image_size)} with {pixels.channels} channels, but the "
+            f"model takes {size_text(config.image_size)} with {config.channels}; give the model's own."
+        )
+
+
 def check_sane(config: ModelConfig, tensors: int, where: str) -> None:
     """Refuse a config that claims far more than the file can hold, before anything is built from it."""
-    TOKENS.check(config.sequence, f"the config of {where}", CheckpointError)
     if config.num_blocks > tensors:
         raise CheckpointError(
             f"the config of {where} claims {config.num_blocks:,} blocks, which a file of {tensors} tensors does not "

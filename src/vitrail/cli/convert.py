@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import vitrail
-from vitrail.checkpoint.formats.all import FormatName
+from vitrail.checkpoint.formats.names import FormatName
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.say import show
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,8 @@ class Arguments(FileFlags):
     """The format to write."""
     lossy: Switch = False
     """Let the numerics of the target library replace the model's own, which changes outputs a little."""
+    force: Switch = False
+    """Replace DESTINATION even if it is not a converted model of that format."""
     json: Switch = False
     """Write JSON to stdout."""
 
@@ -36,10 +39,15 @@ class Arguments(FileFlags):
 def run(arguments: Arguments) -> None:
     """Read, write, and report what was done."""
     conversion = vitrail.convert(
-        arguments.source, arguments.destination, to=arguments.to, lossy=arguments.lossy, **hints(arguments)
+        arguments.source,
+        arguments.destination,
+        to=arguments.to,
+        lossy=arguments.lossy,
+        force=arguments.force,
+        **hints(arguments),
     )
     if arguments.json:
         print_json(conversion.to_dict())
         return
     for sentence in conversion.sentences():
-        print(in_flags(sentence, Arguments))
+        show(in_flags(sentence, Arguments))

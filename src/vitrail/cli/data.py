@@ -12,7 +12,6 @@ Example: vitrail data photos/ --clean photos/clean.csv
 """
 
 import re
-import sys
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -21,8 +20,8 @@ from vitrail.base.errors import ConfigError, InputError
 from vitrail.cli.names import in_flags
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
+from vitrail.cli.say import say
 from vitrail.cli.tables import print_tables
-from vitrail.data.budget import Budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +52,16 @@ class Arguments:
     """With --sheet: height and width of augmented images, in pixels."""
     clean: Annotated[str | None, flag("OUT.csv", "none")] = None
     """Write a list (path, label, split) of the images without the broken and leaked ones, to be opened as DATA."""
+    force: Switch = False
+    """Let --sheet and --clean replace files of another kind."""
     json: Switch = False
     """Write JSON to stdout."""
 
 
 def run(arguments: Arguments) -> int:
     """Survey and print; the files to write are written before."""
+    from vitrail.data.budget import Budget
+
     budget = Budget.parse(arguments.skip_broken)
     survey = vitrail.survey(
         arguments.data,
@@ -71,6 +74,7 @@ def run(arguments: Arguments) -> int:
         augment=arguments.augment,
         image_size=None if arguments.image_size is None else parse_size(arguments.image_size),
         clean=arguments.clean,
+        force=arguments.force,
         progress=progress,
     )
     report = survey.to_dict()
@@ -81,7 +85,7 @@ def run(arguments: Arguments) -> int:
     try:
         survey.check_broken(budget)
     except InputError as error:
-        print(f"vitrail: {in_flags(str(error), Arguments)}", file=sys.stderr)
+        say(in_flags(str(error), Arguments))
         return 1
     return 0
 

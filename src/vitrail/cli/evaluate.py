@@ -8,18 +8,16 @@ Example: vitrail evaluate runs/photos-S-16/model.safetensors photos/ --html eval
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from vitrail.base.ranks import is_first
-from vitrail.cli.evaluate_tables import show_evaluation
 from vitrail.cli.model_file import FileFlags
 from vitrail.cli.names import in_flags
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
+from vitrail.cli.report import Device, Positional, Switch, flag, parse_size, print_json
 from vitrail.cli.say import say
-from vitrail.evaluation.evaluation import Evaluation
-from vitrail.runs.config import Device
-from vitrail.verbs.evaluate import evaluate
+
+if TYPE_CHECKING:
+    from vitrail.evaluation.evaluation import Evaluation
 
 MOST_LISTED = 10
 
@@ -54,6 +52,8 @@ class Arguments(FileFlags):
     """Write every prediction."""
     html: Annotated[str | None, flag("OUT.html", "none")] = None
     """Write a page with everything: figures, confusions, classes, calibration, mistakes."""
+    force: Switch = False
+    """Let --csv and --html replace files of another kind."""
     json: Switch = False
     """Write JSON to stdout."""
     skip_broken: Annotated[str, flag("NUMBER|PERCENT", "0")] = "0"
@@ -72,6 +72,9 @@ class Arguments(FileFlags):
 
 def run(arguments: Arguments) -> None:
     """Evaluate, write what was asked for; then print, for a reader who may have left."""
+    from vitrail.base.ranks import is_first
+    from vitrail.verbs.evaluate import evaluate
+
     size = arguments.image_size
     score = evaluate(
         arguments.model,
@@ -90,6 +93,7 @@ def run(arguments: Arguments) -> None:
         root=arguments.root,
         csv=arguments.csv,
         html=arguments.html,
+        force=arguments.force,
         pickle=arguments.pickle,
         workers=arguments.workers,
         threads=arguments.threads,
@@ -101,7 +105,7 @@ def run(arguments: Arguments) -> None:
         _report(score, json=arguments.json)
 
 
-def _report(score: Evaluation, *, json: bool) -> None:
+def _report(score: "Evaluation", *, json: bool) -> None:
     if "csv" in score.files:
         say(f"every prediction is in {score.files['csv']}.")
     if "html" in score.files:
@@ -113,4 +117,6 @@ def _report(score: Evaluation, *, json: bool) -> None:
     if json:
         print_json(score.to_dict() | {"notes": [in_flags(sentence) for sentence in score.notes]})
     else:
+        from vitrail.cli.evaluate_tables import show_evaluation
+
         show_evaluation(score)

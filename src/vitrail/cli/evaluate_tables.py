@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from vitrail.cli.report import print_table
+from vitrail.cli.say import show
 from vitrail.evaluation.evaluation import Evaluation
 from vitrail.evaluation.metrics import Metrics
 
@@ -17,7 +18,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
     metrics, labels = evaluation.metrics, evaluation.labels
     print_table(evaluation.title, ("", "value", "95% interval"), evaluation.rows(), notes=[evaluation.counted])
     if metrics is not None:
-        print()
+        show()
         _show_classes(metrics, labels)
         _show_pairs(metrics, labels)
 
@@ -44,7 +45,7 @@ def _show_pairs(metrics: Metrics, labels: tuple[str, ...]) -> None:
     pairs = metrics.confused(MOST_PAIRS)
     if not pairs:
         return
-    print()
+    show()
     support = metrics.scores.support
     rows = [
         (labels[truth], labels[answer], f"{images:,}", _percent(images / int(support[truth])))

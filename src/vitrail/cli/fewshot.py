@@ -13,16 +13,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.ranks import is_first
 from vitrail.cli.model_file import FileFlags
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json, print_table
+from vitrail.cli.report import Device, Positional, Switch, flag, parse_size, print_json, print_table
 from vitrail.cli.say import say
-from vitrail.evaluation.neighbours import NEIGHBOURS
-from vitrail.evaluation.probe import C
-from vitrail.evaluation.ridge import L2
-from vitrail.runs.config import Device
-from vitrail.verbs.fewshot import MethodName, fewshot
+from vitrail.evaluation.defaults import L2, NEIGHBOURS, C, MethodName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +48,8 @@ class Arguments(FileFlags):
     """Keep no features, and read none."""
     plot: Annotated[str | None, flag("FILE.svg|FILE.png", "none")] = None
     """Draw accuracy against shots into this file."""
+    force: Switch = False
+    """Let --plot replace a file of another kind."""
     val_fraction: Annotated[float, flag("FLOAT", "0.1")] = 0.1
     """Share that is measured on where the data has no split of its own."""
     skip_broken: Annotated[str, flag("NUMBER|PERCENT", "0")] = "0"
@@ -75,6 +72,9 @@ class Arguments(FileFlags):
 
 def run(arguments: Arguments) -> None:
     """Measure, draw if asked, and print."""
+    from vitrail.base.ranks import is_first
+    from vitrail.verbs.fewshot import fewshot
+
     size = arguments.image_size
     found = fewshot(
         arguments.model,
@@ -90,6 +90,7 @@ def run(arguments: Arguments) -> None:
         num_heads=arguments.num_heads,
         cache=False if arguments.no_cache else arguments.cache or True,
         plot=arguments.plot,
+        force=arguments.force,
         val_fraction=arguments.val_fraction,
         skip_broken=arguments.skip_broken,
         root=arguments.root,

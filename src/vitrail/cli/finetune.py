@@ -13,15 +13,7 @@ from typing import Annotated
 
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag
-from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, request_of
-from vitrail.cli.trained import as_json, print_result
-from vitrail.runs.finetune import Finetuned
-from vitrail.runs.folder import RunFolder
-from vitrail.verbs.finetune import FinetuneRequest, conduct_finetuning, stored_execution
-
-Tuned = tuple[Finetuned, RunFolder]
-"""What came out, and where it lies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +48,10 @@ class Arguments(RunFlags):
 
 def run(arguments: Arguments) -> int:
     """Fine-tune, and print what came out."""
+    from vitrail.cli.stoppable import carry_out
+    from vitrail.cli.trained import as_json, print_result
+    from vitrail.verbs.finetune import FinetuneRequest, conduct_finetuning, stored_execution
+
     request = request_of(FinetuneRequest, arguments)
     return carry_out(
         partial(conduct_finetuning, request, words=in_flags),

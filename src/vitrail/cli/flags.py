@@ -5,7 +5,7 @@ Imports neither torch nor rich.
 
 import re
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from vitrail.base.errors import ConfigError
 
@@ -43,3 +43,5 @@ ImageSize = Annotated[str, flag("PIXELS|HxW")]
 """A flag that takes an image size; read it with `parse_size`."""
 Switch = bool
 """A flag without a value."""
+Device = Literal["auto", "cpu", "cuda", "mps"]
+"""Where to compute; the same as in `runs/config.py`, which imports torch."""

@@ -3,14 +3,15 @@
 Exit codes: 0 done, 1 the work failed, 2 wrong usage or input, 130 stopped by Ctrl-C.
 """
 
-import os
+import errno
 import sys
 from importlib import import_module
 
 from vitrail import __version__
 from vitrail.base.errors import VitrailError, did_you_mean
-from vitrail.base.printable import printable
 from vitrail.cli.names import in_flags
+from vitrail.cli.say import fail, show, spoken_logs
+from vitrail.cli.streams import standard_streams
 
 # Verb -> what it does, in a line. Its module is imported when it is called: `vitrail --help` never waits for torch.
 VERBS = {
@@ -30,34 +31,43 @@ VERBS = {
     "vtab": "fine-tune a model on the 19 tasks of VTAB-1k by the paper's rule, beside the paper's results",
 }
 
+_OF_PATHS = (
+    *(errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP),
+    *(errno.EISDIR, errno.ENOTDIR, errno.EINVAL, errno.EROFS),
+)
+"""What the system says of paths that cannot be used: wrong input, not work that failed."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
-    if sys.stdout is None:  # a shell's `>&-`
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123  (until the process ends)
-    try:
-        return _dispatch(words)
-    except VitrailError as error:
-        return _fail(str(error), error.exit_code, debug)
-    except KeyboardInterrupt:
-        return _fail("stopped by Ctrl-C.", 130, debug)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has seen enough
-        return 0
-    except Exception as error:  # the last line of defence: a person never sees a traceback unasked
-        return _fail(f"{type(error).__name__}: {error} (run with --debug for the traceback).", 1, debug)
+    with standard_streams(), spoken_logs():
+        try:
+            try:
+                return _dispatch(words)
+            finally:
+                sys.stdout.flush()
+        except VitrailError as error:
+            return _fail(str(error), error.exit_code, debug)
+        except KeyboardInterrupt:
+            return _fail("stopped by Ctrl-C.", 130, debug)
+        except OSError as error:
+            return _fail(_system_error(error), 2 if error.errno in _OF_PATHS else 1, debug)
+        except Exception as error:  # the last line of defence: the user never sees a traceback that was not asked for
+            if _is_memory(error):
+                return _fail("there is not enough memory for this; use a smaller model, image or batch.", 1, debug)
+            return _fail(f"{type(error).__name__}: {error} (run with --debug for the traceback).", 1, debug)
 
 
 def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
-        print(_help())
+        show(_help())
         return 0
     verb, *rest = words
     if verb == "--version":
-        print(f"vitrail {__version__}")
+        show(f"vitrail {__version__}")
         return 0
     if verb not in VERBS:
         raise VitrailError(f"there is no command {verb!r}; `vitrail --help` lists them.{did_you_mean(verb, VERBS)}")
@@ -70,7 +80,6 @@ def _dispatch(words: list[str]) -> int:
     except VitrailError as error:
         error.args = (in_flags(str(error), module.Arguments),)
         raise
-    sys.stdout.flush()
     return code or 0
 
 
@@ -98,8 +107,19 @@ def _fail(sentence: str, code: int, debug: bool) -> int:
         import traceback
 
         traceback.print_exc()
-    print("vitrail: " + "\n".join(map(printable, in_flags(sentence).split("\n"))), file=sys.stderr)
+    fail(sentence)
     return code
+
+
+def _system_error(error: OSError) -> str:
+    """Write what the system refuses, with the file that it is about."""
+    where = f"{error.filename}: " if error.filename is not None else ""
+    return f"{where}{error.strerror or error}."
+
+
+def _is_memory(error: Exception) -> bool:
+    """Tell whether memory has run out, which torch reports as an error of its own."""
+    return isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.files import read
 from vitrail.cli.report import flag, parse_size
-from vitrail.verbs.names import model_name as model_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +20,3 @@ def hints(flags: FileFlags) -> dict[str, Any]:
     """Return the settings that were given."""
     settings: dict[str, Any] = {} if flags.num_heads is None else {"num_heads": flags.num_heads}
     return settings if flags.image_size is None else settings | {"image_size": parse_size(flags.image_size)}
-
-
-def open_file(path: str, flags: FileFlags, *, pickle: bool) -> Contents:
-    """Read what a file says."""
-    return read(path, pickle=pickle, **hints(flags))

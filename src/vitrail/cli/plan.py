@@ -8,13 +8,12 @@ Example: vitrail plan H/14 --preset jft300m
 """
 
 from dataclasses import dataclass
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 import vitrail
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
 from vitrail.cli.tables import print_tables
 from vitrail.recipes.paper import Preset
-from vitrail.runs.plan import Optimizer, Precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +42,9 @@ class Arguments:
     """Share of the peak that training reaches, from 0 to 1."""
     memory: float = 16.0
     """Memory of one device, in GiB."""
-    optimizer: Annotated[Optimizer | None, flag("adam|sgd", "adam, or the preset's")] = None
+    optimizer: Annotated[Literal["adam", "sgd"] | None, flag("adam|sgd", "adam, or the preset's")] = None
     """Adam keeps two values for each weight, SGD with momentum one."""
-    precision: Precision = "bfloat16"
+    precision: Literal["float32", "bfloat16"] = "bfloat16"
     """Type of the activations; weights, gradients and optimiser stay in float32."""
     json: Switch = False
     """Write JSON to stdout."""

@@ -10,16 +10,15 @@ Example: vitrail predict model.safetensors photos/ --out predictions.csv
 """
 
 import gc
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from vitrail.base.errors import ConfigError, InputError
-from vitrail.base.printable import printable
+from vitrail.base.errors import InputError
+from vitrail.base.numbers import MANY, MOST_BATCH, MOST_WORKERS, check_whole
 from vitrail.cli.flags import Positional, Switch, flag, parse_size
-from vitrail.cli.say import say
-from vitrail.prediction.writers import check_output
+from vitrail.cli.say import say, show
+from vitrail.cli.streams import nobody_reads, read_stdin
+from vitrail.prediction.writers import check_predictions
 
 if TYPE_CHECKING:
     from vitrail.prediction.work import Outcome
@@ -38,6 +37,8 @@ class Arguments:
     """How many classes to tell for each image."""
     out: Annotated[str | None, flag("FILE.csv|.jsonl|.parquet", "the screen")] = None
     """Write all answers to this file."""
+    force: Switch = False
+    """Let --out replace a file that is not a table of predictions."""
     labels: Annotated[str | None, flag("FILE", "the model's own")] = None
     """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
     image_size: Annotated[str | None, flag("PIXELS|HxW", "the model's own")] = None
@@ -60,15 +61,15 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Look at images, and say or write what is on them."""
-    out = None if arguments.out is None else Path(arguments.out)
+    out = arguments.out
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     if not arguments.images:
         raise InputError("no images are given; name files, folders, patterns, @LIST or - for stdin behind the model.")
-    for name in ("top", "batch", "workers"):
-        if (given := getattr(arguments, name)) is not None and given < 1:
-            raise ConfigError(f"--{name} is {given}, but must be at least 1.")
+    for name, most in (("top", MANY), ("batch", MOST_BATCH), ("workers", MOST_WORKERS)):
+        if (number := getattr(arguments, name)) is not None:
+            check_whole(name, number, most=most)
     if out is not None:
-        check_output(out)
+        check_predictions(out, (arguments.model, arguments.labels, *arguments.images), force=arguments.force)
     gc.disable()  # what imports make is there to stay; to look for garbage in it takes a tenth of the time
 
     from vitrail.verbs.network import FileSettings
@@ -92,9 +93,10 @@ def _to_screen(arguments: Arguments, settings: "ClassifierSettings") -> int:
     from vitrail.cli.predictions import Screen
     from vitrail.verbs.predict import answering
 
-    with answering(
-        arguments.model, arguments.images, settings, top=arguments.top, note=say, stdin=sys.stdin.buffer.read
-    ) as (listing, rows):
+    with answering(arguments.model, arguments.images, settings, top=arguments.top, note=say, stdin=read_stdin) as (
+        listing,
+        rows,
+    ):
         screen = Screen([listing.name(row) for row in range(min(len(listing), 1000))], json=arguments.json)
         failed = 0
         for row in rows:
@@ -102,13 +104,15 @@ def _to_screen(arguments: Arguments, settings: "ClassifierSettings") -> int:
                 failed += 1
                 say(f"{row.path}: {row.error}")
             screen.show(row)
+            if nobody_reads():
+                return 0
     screen.end(arguments.model, failed)
     if 0 < failed < len(listing):
         say(f"{failed} of {len(listing)} images could not be read.")
     return int(failed == len(listing))
 
 
-def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: Path) -> int:
+def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: str) -> int:
     """Answer into a file, and say what came out."""
     from vitrail.base.ranks import is_first
     from vitrail.cli.progress import progress
@@ -121,9 +125,10 @@ def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: Path) ->
             out,
             settings,
             top=arguments.top,
+            force=arguments.force,
             progress=progress,
             note=say,
-            stdin=sys.stdin.buffer.read,
+            stdin=read_stdin,
         )
     except KeyboardInterrupt:
         if is_first():
@@ -148,7 +153,7 @@ def _print(outcome: "Outcome", arguments: Arguments) -> None:
         print_json({"out": str(outcome.out), **counts, "failures": failures, "labels": outcome.labels})
         return
     if outcome.before:
-        print(f"{outcome.before} of {outcome.images} answers were there from before.")
-    named = [f"{printable(label)} {count}" for label, count in list(outcome.labels.items())[:10]]
+        show(f"{outcome.before} of {outcome.images} answers were there from before.")
+    named = [f"{label} {count}" for label, count in list(outcome.labels.items())[:10]]
     more = [f"{len(outcome.labels) - 10} other classes"] if len(outcome.labels) > 10 else []
-    print(f"{outcome.images} images in {printable(str(outcome.out))}: {', '.join(named + more) or 'no answers'}")
+    show(f"{outcome.images} images in {outcome.out}: {', '.join(named + more) or 'no answers'}")

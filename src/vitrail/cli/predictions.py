@@ -1,10 +1,11 @@
 """How predictions look: bars on a terminal, lines with tabs in a pipe, JSON for machines."""
 
-import json
-import shutil
 import sys
 
 from vitrail.base.printable import printable
+from vitrail.cli.report import print_json
+from vitrail.cli.say import show
+from vitrail.cli.streams import screen_width
 from vitrail.prediction.writers import Row
 
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -28,19 +29,19 @@ class Screen:
         if self.json:
             self.shown.append(row)
         elif row.error is None:
-            print(self._block(row) if self.terminal and len(self.names) == 1 else self._line(row), flush=self.terminal)
+            show(self._block(row) if self.terminal and len(self.names) == 1 else self._line(row), flush=self.terminal)
 
     def end(self, model: str, failed: int) -> None:
         """Write JSON, if that was asked for."""
         if self.json:
             rows = [row.as_dict() for row in self.shown]
-            print(json.dumps({"model": model, "images": len(rows), "failed": failed, "predictions": rows}, indent=2))
+            print_json({"model": model, "images": len(rows), "failed": failed, "predictions": rows})
 
     def _block(self, row: Row) -> str:
         """Write one image as a table with bars."""
         labels = [shortened(printable(label), LONGEST_LABEL) for label, _ in row.top]
         width = max(map(len, labels))
-        room = max(min(shutil.get_terminal_size().columns - width - 13, LONGEST_BAR), 1)
+        room = max(min(screen_width() - width - 13, LONGEST_BAR), 1)
         lines = [
             f"  {label:{width}}  {probability:6.1%}  {self.bar(probability, room)}".rstrip()
             for label, (_, probability) in zip(labels, row.top, strict=True)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from vitrail.cli.say import line
+from vitrail.base.printable import line
 
 Step = TypeVar("Step")
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import vitrail
 from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.say import show
 from vitrail.cli.tables import print_tables
 
 
@@ -34,4 +35,4 @@ def run(arguments: Arguments) -> None:
         print_tables(recipes.tables(), arguments, notes=notes)
         return
     print_tables(recipes.tables(), arguments, notes=[f"{recipes[0].name}: {recipes[0].about}."])
-    print(f"Run it with: {recipes[0].command}")  # in one line, to be copied
+    show(f"Run it with: {recipes[0].command}")  # in one line, to be copied

@@ -1,46 +1,40 @@
 """How reports look: tables for people, JSON for machines."""
 
 import json
-import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from vitrail.base.printable import printable
 from vitrail.base.readable import counted as counted
+from vitrail.cli.flags import Device as Device
 from vitrail.cli.flags import ImageSize as ImageSize
 from vitrail.cli.flags import Positional as Positional
 from vitrail.cli.flags import Switch as Switch
 from vitrail.cli.flags import flag as flag
 from vitrail.cli.flags import parse_size as parse_size
 from vitrail.cli.names import in_flags
+from vitrail.cli.say import show
+from vitrail.cli.streams import screen_width
 
 PIPE_WIDTH = 80
 """Columns of a table without a terminal: as much as any terminal shows, and every page."""
 
 
-class _Console(Console):
-    """A console that leaves a closed pipe to `main`: the reader of our output has seen enough."""
-
-    def on_broken_pipe(self) -> None:
-        """Raise it again; rich would end the program with code 1."""
-        raise BrokenPipeError
-
-
 def print_json(value: Any) -> None:
     """Write one JSON value to stdout."""
-    print(json.dumps(value, indent=2))
+    show(json.dumps(value, indent=2))
 
 
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, notes: Sequence[str] = ()
 ) -> None:
     """Write a table to stdout: names and notes to the left, numbers to the right."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
     table = Table(header_style="bold", box=None)
     table.pad_edge = False
     for number, column in enumerate(columns):
@@ -54,7 +48,7 @@ def print_table(
         )
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))
-    console = _Console(width=_width(), height=25, highlight=False)  # without a height, TERM=dumb means 80
+    console = Console(width=_width(), height=25, highlight=False)  # without a height, TERM=dumb means 80
     console.print(escape(_filled(title)), style="bold", soft_wrap=True)  # the table's own title wraps where it ends
     console.print(table)
     print_notes(notes)
@@ -63,7 +57,7 @@ def print_table(
 def print_notes(notes: Sequence[str]) -> None:
     """Write sentences to stdout, settings as flags, in lines that break between words: paths stay whole."""
     for note in notes:
-        print(_filled(in_flags(note)))
+        show(_filled(in_flags(note)))
 
 
 def _filled(text: str) -> str:
@@ -71,4 +65,4 @@ def _filled(text: str) -> str:
 
 
 def _width() -> int:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+    return screen_width() if sys.stdout.isatty() else PIPE_WIDTH

@@ -8,8 +8,8 @@ from vitrail.cli.names import in_flags
 from vitrail.cli.say import say
 from vitrail.runs.config import Device, Execution
 from vitrail.training.loop import StoppedError
-from vitrail.training.signals import StopSignal
-from vitrail.verbs.frame import training_frame
+from vitrail.training.signals import Interruption, StopSignal
+from vitrail.verbs.frame import STOPPED, training_frame
 
 Result = TypeVar("Result")
 
@@ -26,9 +26,9 @@ def carry_out(
     with training_frame(threads, device, stored, words=in_flags) as (ranks, stop):
         try:
             result = work(ranks, stop)
-        except StoppedError as stopped:
+        except (StoppedError, Interruption) as stopped:
             if ranks.first:
-                say(str(stopped))
+                say(str(stopped) or STOPPED)
             return stop.exit_code
         if ranks.first:
             show(result)

@@ -1,8 +1,9 @@
 """Train a model on a folder of images, or on any other data that `vitrail data` opens.
 
 Without flags, everything is chosen from the data by a written rule (docs/training.md), printed, and stored. The same
-command again resumes where it was stopped, and ends with the same weights as a run that was never stopped. Ctrl-C and
-SIGTERM save after the step they meet; the exit code is then 130 or 143. Under torchrun, ranks share each batch.
+command again resumes where it was stopped, and ends with the same weights as a run that was never stopped. Ctrl-C,
+SIGTERM and a closed terminal save after the step they meet; the exit code is then 130, 143 or 129. Under torchrun,
+ranks share each batch.
 
 Example: vitrail train photos/ --minutes 30
 """
@@ -13,10 +14,7 @@ from typing import Annotated
 
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag
-from vitrail.cli.stoppable import carry_out
 from vitrail.cli.train_flags import RULE, RunFlags, request_of
-from vitrail.cli.trained import as_json, print_result
-from vitrail.verbs.train import TrainRequest, conduct_training, stored_execution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +31,10 @@ class Arguments(RunFlags):
     """Run these settings again: the config.json of a run."""
     resume: Annotated[str | None, flag("RUN", "none")] = None
     """Resume the run in this folder, with its own settings."""
-    out: Annotated[str | None, flag("RUN", "runs/DATA-MODEL")] = None
+    extend: Annotated[str | None, flag("RUN", "none")] = None
+    """Train the run in this folder for longer, as a new run that begins with its state: --steps, --epochs or --minutes
+    more."""
+    out: Annotated[str | None, flag("RUN", "runs/DATA-MODEL, or RUN-extended")] = None
     """The folder of the run."""
     json: Switch = False
     """Write the result as JSON to stdout."""
@@ -41,6 +42,10 @@ class Arguments(RunFlags):
 
 def run(arguments: Arguments) -> int:
     """Train, and print what came out."""
+    from vitrail.cli.stoppable import carry_out
+    from vitrail.cli.trained import as_json, print_result
+    from vitrail.verbs.train import TrainRequest, conduct_training, stored_execution
+
     request = request_of(TrainRequest, arguments)
     return carry_out(
         partial(conduct_training, request, words=in_flags),

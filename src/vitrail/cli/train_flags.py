@@ -2,16 +2,12 @@
 
 import json
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.trackers import TrackerName
-from vitrail.cli.report import Switch, flag, parse_size
-from vitrail.runs.config import Device
-from vitrail.training.optimizers import OptimizerName
-from vitrail.verbs.request import RunRequest
+from vitrail.cli.report import Device, Switch, flag, parse_size
 
-Asked = TypeVar("Asked", bound=RunRequest)
 RULE = "the recipe's, or chosen from the data"
 Number = Annotated[float | None, flag("FLOAT", RULE)]
 Count = Annotated[int | None, flag("INT", RULE)]
@@ -35,7 +31,7 @@ class RunFlags:
     """Images in an update, over all ranks."""
     seed: Annotated[int | None, flag("INT", "0")] = None
     """Everything random follows from it."""
-    optimizer: Annotated[OptimizerName | None, flag("adam|sgd|muon", RULE)] = None
+    optimizer: Annotated[Literal["adam", "sgd", "muon"] | None, flag("adam|sgd|muon", RULE)] = None
     """Adam, SGD with momentum, or Muon for the blocks and Adam for the rest; all with decoupled weight decay."""
     learning_rate: Number = None
     """The highest learning rate."""
@@ -101,11 +97,15 @@ class RunFlags:
     """Under torchrun: spread parameters, gradients and optimiser over the ranks (FSDP2)."""
     track: Annotated[tuple[TrackerName, ...], flag("NAME [NAME ...]", "none")] = ()
     """Trackers that see the metrics too: tensorboard, wandb, mlflow."""
+    restart: Switch = False
+    """Begin again in a folder that has a run already; that one is kept under another name."""
+    same_data: Switch = False
+    """Resume although the files of the data have other times: they hold the same images."""
     set: Annotated[tuple[str, ...], flag("PATH=VALUE [...]", "none")] = ()
     """Any setting of config.json by its path, such as augmentation.flip=0 or optimizer.beta2=0.95."""
 
 
-def request_of(kind: type[Asked], flags: RunFlags) -> Asked:
+def request_of(kind: type[Any], flags: RunFlags) -> Any:
     """Return what the flags ask for; they have the names of the keywords, and some are written otherwise."""
     names = [field.name for field in fields(kind) if field.name != "settings"]
     asked = {name: getattr(flags, name) for name in names}

@@ -1,6 +1,7 @@
 """A finished run for the command line: a table or JSON on stdout."""
 
 from vitrail.cli.report import print_json, print_table
+from vitrail.cli.say import show
 from vitrail.verbs.trained import TrainedRun
 
 
@@ -12,4 +13,4 @@ def as_json(run: TrainedRun) -> None:
 def print_result(run: TrainedRun) -> None:
     """Print how good the model is, where everything lies, and what to type next."""
     print_table(run.title, ("", "value", "note"), run.rows())
-    print(f"\nNext: vitrail predict {run.model_file} IMAGE")
+    show(f"\nNext: vitrail predict {run.model_file} IMAGE")

@@ -8,13 +8,17 @@ import argparse
 import types
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields
+from math import isfinite
 from types import ModuleType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from vitrail.base.errors import VitrailError, did_you_mean
 from vitrail.cli.flags import Flag, Positional
+from vitrail.cli.say import show
 
 _HELP = ("-h", "--help")
+LARGEST = 2**63
+"""What computes takes no larger whole number."""
 
 
 class UsageError(VitrailError):
@@ -44,12 +48,19 @@ class Field:
 
     def read(self, word: str) -> Any:
         """Return one value, or raise what is wrong with it."""
+        if not word:
+            raise UsageError(f"{self.name} is empty, but takes {self.metavar}.")
         if self.choices and word not in self.choices:
             raise UsageError(f"{self.name} is given {word!r}, but takes one of {', '.join(sorted(self.choices))}.")
         try:
-            return self.kind(word)
+            value = self.kind(word)
         except ValueError:
             raise UsageError(f"{self.name} is given {word!r}, but takes {self.metavar}.") from None
+        if self.kind is int and abs(value) >= LARGEST:
+            raise UsageError(f"{self.name} is given {word!r}, but takes a whole number below 2**63.")
+        if self.kind is float and not isfinite(value):
+            raise UsageError(f"{self.name} is given {word!r}, but takes a finite number.")
+        return value
 
 
 def parse(verb: str, module: ModuleType, words: Sequence[str]) -> Any:
@@ -59,7 +70,7 @@ def parse(verb: str, module: ModuleType, words: Sequence[str]) -> Any:
     if set(_HELP) & set(flagged):
         from vitrail.cli.usage_help import help_text
 
-        print(help_text(verb, module, known))
+        show(help_text(verb, module, known))
         raise SystemExit(0)
     try:
         return module.Arguments(**_values(known, flagged, plain))

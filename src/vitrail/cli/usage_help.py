@@ -3,12 +3,12 @@
 import argparse
 import ast
 import inspect
-import shutil
 import textwrap
 from collections.abc import Sequence
 from dataclasses import MISSING
 from types import ModuleType
 
+from vitrail.cli.streams import screen_width
 from vitrail.cli.usage import Field
 
 WIDEST = 120
@@ -16,7 +16,7 @@ WIDEST = 120
 
 def help_text(verb: str, module: ModuleType, known: Sequence[Field]) -> str:
     """Return the whole text, as wide as the terminal."""
-    width = min(shutil.get_terminal_size().columns, WIDEST) - 2
+    width = min(screen_width(), WIDEST) - 2
     positionals = [field for field in known if field.positional]
     parser = argparse.ArgumentParser(
         usage=" ".join([f"vitrail {verb} [OPTIONS]", *(field.metavar for field in positionals)]),

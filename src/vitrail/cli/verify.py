@@ -13,6 +13,7 @@ import vitrail
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.say import show
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,5 +35,5 @@ def run(arguments: Arguments) -> int:
         print_json(verification.to_dict())
     else:
         for sentence in verification.sentences():
-            print(in_flags(sentence, Arguments))
+            show(in_flags(sentence, Arguments))
     return int(not verification.good)

@@ -10,20 +10,15 @@ Example: vitrail vtab b16.safetensors vtab-1k/ --tasks dtd svhn
 
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from vitrail.base.ranks import Ranks
 from vitrail.cli.names import in_flags
-from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json, print_table
-from vitrail.cli.stoppable import carry_out
-from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
-from vitrail.runs.config import Device
-from vitrail.runs.series import Row
-from vitrail.studies.vtab import VtabResult
-from vitrail.studies.vtab_tasks import TASKS
-from vitrail.training.signals import StopSignal
-from vitrail.verbs.vtab import VtabRequest, settle_vtab
-from vitrail.verbs.watch import watched
+from vitrail.cli.report import Device, Positional, Switch, flag, parse_size, print_json
+
+if TYPE_CHECKING:
+    from vitrail.base.ranks import Ranks
+    from vitrail.studies.vtab import VtabResult
+    from vitrail.training.signals import StopSignal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,53 +63,22 @@ class Arguments:
 
 def run(arguments: Arguments) -> int:
     """Run what is there, and print the table."""
+    from vitrail.cli.stoppable import carry_out
+    from vitrail.cli.vtab_table import show_vtab
+    from vitrail.verbs.vtab import VtabRequest, settle_vtab
+    from vitrail.verbs.watch import watched
+
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     asked = {field.name: getattr(arguments, field.name) for field in fields(VtabRequest)} | {"image_size": size}
     request = VtabRequest(**asked)
 
-    def work(ranks: Ranks, stop: StopSignal) -> VtabResult:
+    def work(ranks: "Ranks", stop: "StopSignal") -> "VtabResult":
         return settle_vtab(request, ranks).carry_out(partial(watched, quiet=not ranks.first, words=in_flags), stop)
 
-    def show(result: VtabResult) -> None:
+    def show(result: "VtabResult") -> None:
         if arguments.json:
             print_json(result.as_dict())
         else:
-            _print(result)
+            show_vtab(result)
 
     return carry_out(work, show, threads=arguments.threads, device=arguments.device)
-
-
-def _print(result: VtabResult) -> None:
-    means, of_task = result.means, {row.cell: row for row in result.table.rows}
-    rows: list[tuple[str, ...]] = []
-    for group, tasks in VTAB_GROUPS.items():
-        there = [task for task in tasks if task in of_task]
-        rows += [_task(of_task[task]) for task in there]
-        if group in means.groups:
-            scored = [task for task in there if of_task[task].accuracy is not None]
-            mean = f"{100 * means.groups[group]:.1f}"
-            rows.append((_mean_of(group, len(scored), len(tasks)), "", mean, *_paper(scored)))
-    scored = [row.cell for row in result.table.finished]
-    if means.overall is not None:
-        overall = f"{100 * means.overall:.1f}"
-        rows.append((_mean_of("all", means.tasks, len(TASKS)), "", overall, *_paper(scored)))
-    notes = [f"{row.cell} diverged at step {row.steps} and is in no mean." for row in result.table.diverged]
-    if not means.complete:
-        score = f"is not the paper's score, which is over all {len(TASKS)}"
-        notes.append(f"The mean over {means.tasks} tasks {score}; its columns are averaged over the same tasks here.")
-    notes += [f"Not there: {', '.join(result.missing)}."] if result.missing else []
-    print_table(f"VTAB-1k with {result.model}", ("task", "images", "accuracy", *TABLE_9), rows, notes=notes)
-
-
-def _task(row: Row) -> tuple[str, ...]:
-    accuracy = "diverged" if row.accuracy is None else f"{100 * row.accuracy:.1f}"
-    return (row.cell, f"{row.images or 0:,}", accuracy, *(f"{column[row.cell]:.1f}" for column in TABLE_9.values()))
-
-
-def _mean_of(name: str, there: int, tasks: int) -> str:
-    return f"= {name}, mean of {there}" + (f" of {tasks}" if there < tasks else "")
-
-
-def _paper(tasks: list[str]) -> list[str]:
-    """Average the paper's columns over some tasks."""
-    return [f"{sum(column[task] for task in tasks) / len(tasks):.1f}" for column in TABLE_9.values()]

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import ConfigError, InputError, did_you_mean
+from vitrail.base.files import path_of
 from vitrail.data import classes
 from vitrail.data.budget import Budget, named
 from vitrail.data.dataset import Dataset
@@ -100,6 +101,7 @@ class Opened:
             raise ConfigError(f"val_fraction is {val_fraction}, but must be between 0 and 1.")
         budget = Budget.parse(skip_broken)
         name = os.fspath(where)
+        path_of(name, "data")
         pile = find(name, root=None if root is None else Path(root))
         budget.spend(pile.broken, len(pile.targets) + len(pile.broken), where=name)
         if not len(pile.targets):

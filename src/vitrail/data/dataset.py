@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Int
 
 from vitrail.base.errors import ImageError, InputError
-from vitrail.base.notebook import bar, table
 from vitrail.base.shapes import Pixels
+from vitrail.base.table import Table, bar
 from vitrail.data.pixels.decode import decode, from_array
 from vitrail.data.pixels.upper import RowsNeeded, decode_upper
 
@@ -36,6 +36,9 @@ class Pictures(Protocol):
 
     def read(self, row: int) -> bytes | np.ndarray:
         """Return an encoded file, or an array of height x width (x channel) of uint8."""
+
+    def digest(self, rows: Rows) -> bytes:
+        """Digest what tells images from others of the same names: paths below the root, sizes and times, or numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -124,9 +127,9 @@ class Dataset:
         title = f"{self.where}, {self.split} split" if self.split else self.where
         unlabelled = len(self) - sum(counts)
         lacking = [f"{unlabelled:,} images have no class."] if unlabelled else []
-        return table(
-            f"{title}: {len(self):,} images",
-            ("class", "images", ""),
-            rows[:MOST_SHOWN],
+        return Table(
+            title=f"{title}: {len(self):,} images",
+            columns=("class", "images", ""),
+            rows=tuple(rows[:MOST_SHOWN]),
             notes=(*hidden, *lacking, *self.notes),
-        )
+        ).html()

@@ -14,8 +14,9 @@ from typing import Any
 
 import torch
 from torch.utils.data import DataLoader
+from torch.utils.data._utils import signal_handling
 
-from vitrail.base.errors import ConfigError, ImageError, InputError
+from vitrail.base.errors import ConfigError, ImageError, WorkerError
 from vitrail.base.memory import keep_freed_memory
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, View
@@ -103,7 +104,7 @@ def _batches(steps: Steps, numbers: range, dataset: Dataset, workers: int, budge
     skipped: dict[int, str] = {}
     for made in _made(steps, numbers, workers):
         if isinstance(made, ImageError):
-            raise made
+            raise ImageError(f"{made} Fix the image, or set `skip_broken` to pass over such.") from None
         if budget is not None and any(index not in skipped for index, _ in made.broken):
             skipped |= dict(made.broken)
             budget.spend(
@@ -143,20 +144,37 @@ def _made(steps: Steps, numbers: range, workers: int) -> Iterator[Batch | ImageE
             raise
         with suppress(RuntimeError):
             time.sleep(0.05)  # torch's own notice of the dead process may still be on its way
-        raise InputError(
+        raise WorkerError(
             f"one of {workers} processes that read images was ended from outside, most often for want of memory; "
-            f"use fewer workers or a smaller batch."
+            "use fewer `workers` or a smaller `batch`."
         ) from error
+    except BaseException:
+        _end_workers(iterator)
+        raise
+
+
+def _end_workers(iterator: Any) -> None:
+    """End the workers of an iterator that is given up, at once: one that is stopped would never end by itself.
+
+    torch would raise an error for each of them some time later, so it forgets them first.
+    """
+    signal_handling._remove_worker_pids(id(iterator))  # type: ignore[attr-defined]
+    iterator._worker_pids_set = False
+    for worker in iterator._workers:
+        worker.kill()
+        worker.join()
 
 
 def _start_worker(_: int) -> None:
     """Keep memory for the next batch, and leave signals to the main process, which saves and then ends its workers.
 
-    Ctrl-C, and SIGTERM from a scheduler, reach the whole group: a worker that went at once would take the run along
-    before it is saved. A second SIGTERM ends it.
+    Ctrl-C, a terminal that is closed, and SIGTERM from a scheduler reach the whole group: a worker that went at once
+    would take the run along before it is saved. A second SIGTERM ends it.
     """
     keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, signal.SIG_DFL) and None)
 
 

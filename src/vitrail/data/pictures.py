@@ -76,6 +76,9 @@ def _from_numbers(image: np.ndarray | Tensor, channels: int) -> Pixels:
     if isinstance(image, Tensor):
         if image.dtype != torch.uint8:
             raise ImageError(f"a tensor must be of torch.uint8, 0 to 255, not {image.dtype}; scale it first.")
+        if image.layout != torch.strided or image.is_meta:
+            kind = "on the device 'meta'" if image.is_meta else f"of the layout {image.layout}"
+            raise ImageError(f"a tensor {kind} does not hold its pixels; give a dense one, on a CPU or GPU.")
         image = image.detach().cpu().numpy()
     if image.ndim != 3:
         return from_array(image)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.base.limits import INPUT_PIXELS
 from vitrail.base.shapes import Images
 from vitrail.data.pictures import Picture
 
@@ -48,6 +49,7 @@ class Preprocessing:
                 )
         if len(self.image_size) != 2 or min(self.image_size) < 1:
             raise ConfigError(f"image_size is {self.image_size!r}, but must be (height, width) of at least 1 pixel.")
+        INPUT_PIXELS.check(self.image_size[0] * self.image_size[1], f"image_size {self.image_size}", ConfigError)
         if not 0 < self.crop_fraction <= 1:
             raise ConfigError(f"crop_fraction is {self.crop_fraction!r}, but must be above 0 and at most 1.")
         if len(self.mean) != len(self.std) or not self.mean:

@@ -1,4 +1,4 @@
-"""Whether a model's confidence can be believed: of the answers given with 80%, 80% should be right.
+"""Calibration: of the answers with a confidence of 80%, 80% should be right.
 
 Confidence is the softmax probability of the answer. Images are put into 15 bins of equal width, (0, 1/15] to
 (14/15, 1]. With n images in all, n_b of them in bin b, acc_b the share of right answers there and conf_b the mean

@@ -1,7 +1,7 @@
-"""Which classes of a model a class of the data stands for, given as a file, as ObjectNet's maps to ImageNet are.
+"""Class maps: a file that gives the model classes of each data class, as ObjectNet's maps to ImageNet do.
 
 JSON: an object of data class to model class, or to a list of them. CSV: two columns, data class and model class, with a
-line for each pair and, if somebody likes, the heading `data,model`. A model class is a name, or its number from 0.
+line for each pair and, optionally, the heading `data,model`. A model class is a name, or its number from 0.
 """
 
 import csv
@@ -16,7 +16,7 @@ from vitrail.evaluation.names import Labels
 
 HEADING = ["data", "model"]
 ClassMap = Mapping[str, Sequence[str | int]]
-"""Data class -> names or numbers of model classes."""
+"""From each data class to the names or numbers of its model classes."""
 
 
 def read_class_map(path: Path) -> ClassMap:
@@ -24,47 +24,47 @@ def read_class_map(path: Path) -> ClassMap:
     return _csv(path) if path.suffix.lower() == ".csv" else _json(path)
 
 
-def resolve(given: ClassMap, labels: Sequence[str] | None, num_classes: int, *, where: str) -> dict[str, list[int]]:
-    """Turn the model classes of a map into numbers of outputs, or list every name that is none."""
-    known = Labels(labels or ())
+def resolve(class_map: ClassMap, labels: Sequence[str] | None, num_classes: int, *, where: str) -> dict[str, list[int]]:
+    """Turn the model classes of a map into numbers of outputs, or raise one error with every unknown name."""
+    model_labels = Labels(labels or ())
     unknown: dict[str, None] = {}
-    made: dict[str, list[int]] = {}
-    for data_class, names in given.items():
-        found = [at for name in names for at in _outputs(name, known, num_classes, unknown)]
-        made[data_class] = list(dict.fromkeys(found))
+    outputs: dict[str, list[int]] = {}
+    for data_class, names in class_map.items():
+        numbers = [at for name in names for at in _outputs(name, model_labels, num_classes, unknown)]
+        outputs[data_class] = list(dict.fromkeys(numbers))
     if unknown:
-        has = f"the model has {few(known.labels)}" if known.labels else "the model has no class names"
+        names = f"the model has {few(model_labels.labels)}" if model_labels.labels else "the model has no class names"
         raise InputError(
-            f"{where} names {len(unknown)} classes that the model lacks, or that are not clear: {few(list(unknown))}; "
-            f"{has}. Give names of the model's, or numbers from 0 to {num_classes - 1}."
+            f"{where} names {len(unknown)} classes that the model lacks or that are ambiguous: {few(list(unknown))}; "
+            f"{names}. Give names of model classes, or numbers from 0 to {num_classes - 1}."
         )
-    return made
+    return outputs
 
 
-def _outputs(name: str | int, known: Labels, num_classes: int, unknown: dict[str, None]) -> list[int]:
-    """Return the output that a name or number means; note what means none, or several."""
-    found = [name] if isinstance(name, int) else known.find(name)
-    if not found and isinstance(name, str) and is_number(name):
-        found = [int(name)]
-    if len(found) != 1 or not 0 <= found[0] < num_classes:
+def _outputs(name: str | int, labels: Labels, num_classes: int, unknown: dict[str, None]) -> list[int]:
+    """Return the output that a name or number means; add to `unknown` what means none, or several."""
+    numbers = [name] if isinstance(name, int) else labels.find(name)
+    if not numbers and isinstance(name, str) and is_number(name):
+        numbers = [int(name)]
+    if len(numbers) != 1 or not 0 <= numbers[0] < num_classes:
         unknown[str(name)] = None
         return []
-    return found
+    return numbers
 
 
 def _json(path: Path) -> ClassMap:
-    given = read_json(path)
-    if not isinstance(given, dict) or not given:
+    content = read_json(path)
+    if not isinstance(content, dict) or not content:
         raise InputError(f'{path} must be an object such as {{"mug": ["coffee mug", "cup"]}}, and not empty.')
-    made = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
-    for name, values in made.items():
+    lists = {name: value if isinstance(value, list) else [value] for name, value in content.items()}
+    for name, values in lists.items():
         if not values or not all(type(value) in (str, int) for value in values):
-            raise InputError(f"{path} gives {name!r} what is neither a class of the model nor a list of them.")
-    return made
+            raise InputError(f"{path} maps {name!r} to something other than a class of the model or a list of them.")
+    return lists
 
 
 def _csv(path: Path) -> ClassMap:
-    made: dict[str, list[str | int]] = {}
+    lists: dict[str, list[str | int]] = {}
     rows = csv.reader(read_text(path).splitlines())
     try:
         for row in rows:
@@ -76,9 +76,9 @@ def _csv(path: Path) -> ClassMap:
                     f"line {rows.line_num} of {path} is {','.join(row)!r}, but must have two cells: a class of the "
                     "data and a class of the model."
                 )
-            made.setdefault(cells[0], []).append(cells[1])
+            lists.setdefault(cells[0], []).append(cells[1])
     except csv.Error as error:
-        raise InputError(f"{path} is no CSV from line {rows.line_num} on: {error}.") from None
-    if not made:
+        raise InputError(f"{path} is not CSV from line {rows.line_num} on: {error}.") from None
+    if not lists:
         raise InputError(f"{path} maps no class; give lines such as `mug,coffee mug`.")
-    return made
+    return lists

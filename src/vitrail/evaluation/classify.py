@@ -1,4 +1,4 @@
-"""What a classifier answers for every image of a data set, each counted exactly once on any number of ranks."""
+"""The answers of a classifier for a data set: every image exactly once, on any number of ranks."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from vitrail.base.shapes import Logits, PixelBatch
 from vitrail.data.loader import Batch
 
 COLUMNS = 6
-"""Numbers that are kept of each image, beside its best classes."""
+"""Numbers stored for each image, beside its best classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,14 +31,14 @@ class Answers:
     confidence: Float[np.ndarray, "image"]
     """The softmax probability of that class."""
     above: Int[np.ndarray, "image"]
-    """How many classes are listed before the true one: they score higher, or as high and come first among the classes;
-    all of them where there is no true one."""
+    """How many classes rank before the true one: they score higher, or the same and have a lower number; all of them
+    where there is no true one."""
     losses: Float[np.ndarray, "image"]
     """Softmax cross-entropy of each image; NaN where there is no true class."""
     squares: Float[np.ndarray, "image"]
     """Squared distance of the probabilities from the truth (Brier); NaN where there is no true class."""
     best: Int[np.ndarray, "image top"]
-    """The classes with the highest scores, the highest first, as many as were asked for."""
+    """The classes with the highest scores, the highest first; `top` of them."""
     chances: Float[np.ndarray, "image top"]
     """Their softmax probabilities."""
 
@@ -68,7 +68,7 @@ class Answers:
         return np.bincount(cells, minlength=num_classes**2).reshape(num_classes, num_classes)
 
     def scores(self, num_classes: int) -> Scores:
-        """Score each class, without the matrix, which has a million cells for a thousand classes."""
+        """Score each class without the confusion matrix, which has a million cells for a thousand classes."""
         truth, predicted = self.targets[self.counted], self.predicted[self.counted]
         return tally(
             hits=np.bincount(truth[truth == predicted], minlength=num_classes),
@@ -79,16 +79,16 @@ class Answers:
     def cells(self) -> list[tuple[int, int, int]]:
         """Return the cells of the confusion matrix that have images: truth, answer, images, in order."""
         pairs = np.stack([self.targets[self.counted], self.predicted[self.counted]])
-        found, images = np.unique(pairs, axis=1, return_counts=True)
-        return [(int(truth), int(given), int(count)) for (truth, given), count in zip(found.T, images, strict=True)]
+        cells, images = np.unique(pairs, axis=1, return_counts=True)
+        return [(int(truth), int(answer), int(count)) for (truth, answer), count in zip(cells.T, images, strict=True)]
 
     def mistakes(self, most: int) -> Int[np.ndarray, "mistake"]:
-        """Return the images whose wrong answer is the most confident, the worst first."""
+        """Return the images with the most confident wrong answers, the most confident first."""
         wrong = np.flatnonzero(self.counted & (self.predicted != self.targets))
         return wrong[np.argsort(-self.confidence[wrong], kind="stable")][:most]
 
 
-@torch.inference_mode()  # batches may run the network themselves, where other ranks need company
+@torch.inference_mode()  # making batches may run the network too, as a collective of all ranks
 def answer(
     logits_of: Callable[[PixelBatch], Logits],
     batches: Iterable[Batch],
@@ -97,11 +97,10 @@ def answer(
     *,
     top: int = 0,
 ) -> Answers:
-    """Ask for the logits of this rank's batches, and share the answers with all ranks.
+    """Compute the logits of this rank's batches, and share the answers with all ranks.
 
-    `logits_of` is an engine's `logits`, or what chooses among them. Every rank writes its own images into a table of
-    all of them; the sum over ranks is the whole. `top` is how many of the best classes are kept of each image, at most
-    as many as there are.
+    `logits_of` is an engine's `logits`, or `Scored`. Every rank writes its own images into a table of all images; the
+    sum over ranks is the whole table. `top` is how many of the best classes to store, at most the number of classes.
     """
     table = torch.zeros(COLUMNS + 2 * top, len(targets), dtype=torch.float64)
     for batch in batches:

@@ -1,4 +1,4 @@
-"""One evaluation: choose the classes, ask the model about every image, work out the figures."""
+"""One evaluation: classify every image over the chosen classes, and compute the figures."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from vitrail.base.errors import ConfigError, ImageError, InputError
-from vitrail.base.notebook import table
+from vitrail.base.errors import ImageError, InputError
+from vitrail.base.numbers import MOST_BATCH, MOST_SEED, MOST_WORKERS, check_whole
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
+from vitrail.base.table import Table, Tabular
 from vitrail.data.budget import Budget, Skipped
 from vitrail.data.classes import few
 from vitrail.data.dataset import Dataset
-from vitrail.data.loader import evaluation_batches
-from vitrail.data.sampler import evaluation_shard
-from vitrail.evaluation.bootstrap import FEWEST, Interval
+from vitrail.evaluation.batches import ranked_batches
+from vitrail.evaluation.bootstrap import FEWEST, MOST, Interval
 from vitrail.evaluation.classify import Answers, answer
 from vitrail.evaluation.figures import FIGURES, written
 from vitrail.evaluation.finite import refuse_bad_numbers
@@ -29,7 +29,7 @@ from vitrail.runtime.engine import Engine
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationConfig:
-    """How an evaluation is done; the figures do not depend on the first two."""
+    """Settings of an evaluation; the figures do not depend on the first two."""
 
     batch: int = 64
     """Images that go through the model at once, on each rank."""
@@ -40,22 +40,23 @@ class EvaluationConfig:
     resamples: int = 1000
     """Resamples of the bootstrap."""
     seed: int = 0
-    """Decides the resamples."""
+    """Seed of the resamples."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be done, before anything is read."""
-        for name, least in (("batch", 1), ("workers", 0), ("resamples", FEWEST)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"`{name}` is {getattr(self, name)}, but must be at least {least}.")
+        """Refuse wrong values before anything is read."""
+        check_whole("batch", self.batch, most=MOST_BATCH)
+        check_whole("workers", self.workers, least=0, most=MOST_WORKERS)
+        check_whole("resamples", self.resamples, least=FEWEST, most=MOST)
+        check_whole("seed", self.seed, least=-MOST_SEED, most=MOST_SEED)
         Budget.parse(self.skip_broken)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Evaluation:
-    """How a model did on some images; a notebook shows it as a table."""
+class Evaluation(Tabular):
+    """The figures of a model on some images; a notebook shows them as a table."""
 
     dataset: Dataset
-    """The images that the model was asked about; their classes are the scored ones."""
+    """The images that were classified; their classes are the scored ones."""
     choice: Choice
     """The scored classes."""
     answers: Answers
@@ -63,25 +64,25 @@ class Evaluation:
     metrics: Metrics | None
     """The figures; None when no image has a class, and ReaL alone is measured."""
     real: Real | None
-    """The figures by ReaL's labels, where they were given."""
+    """The figures by ReaL's labels, if there are any."""
     skipped: tuple[Skipped, ...]
     """Images that could not be read, and why."""
     model: str = "the model"
-    """What the model is called: its file, if it has one."""
+    """Name of the model: its file, if it has one."""
     digest: str | None = None
     """SHA-256 of that file."""
     notes: tuple[str, ...] = ()
     """What the user should know about the figures, a sentence each."""
     files: Mapping[str, Path] = field(default_factory=dict)
-    """What was written: `csv`, `html`."""
+    """Files that were written: `csv`, `html`."""
 
     @property
     def figures(self) -> dict[str, Interval]:
         """Every figure with its interval, the most important first: `accuracy`, `top5`, ..., `loss`."""
-        known = dict(self.metrics.figures) if self.metrics is not None else {}
+        figures = dict(self.metrics.figures) if self.metrics is not None else {}
         if self.real is not None:
-            known["real"] = self.real.accuracy
-        return {name: known[name] for name in FIGURES if name in known}
+            figures["real"] = self.real.accuracy
+        return {name: figures[name] for name in FIGURES if name in figures}
 
     @property
     def accuracy(self) -> float:
@@ -100,12 +101,12 @@ class Evaluation:
 
     @property
     def title(self) -> str:
-        """What was measured on what."""
+        """The model and the data."""
         return f"{self.model} on {described(self.dataset)}"
 
     @property
     def counted(self) -> str:
-        """A sentence about what was counted."""
+        """A sentence with the numbers of images and classes."""
         parts = []
         if self.metrics is not None:
             of = "" if len(self.labels) == self.choice.num_outputs else f" of {self.choice.num_outputs:,}"
@@ -117,41 +118,37 @@ class Evaluation:
         return "; ".join(parts) + "."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as what JSON can hold."""
-        made: dict[str, Any] = {
+        """Return everything as plain values for JSON."""
+        content: dict[str, Any] = {
             "model": self.model,
             "sha256": self.digest,
             "data": self.dataset.where,
             "split": self.dataset.split,
             **{kind: str(self.files[kind]) if kind in self.files else None for kind in ("csv", "html")},
         }
-        made |= {} if self.metrics is None else summary(self.metrics, self.labels)
+        content |= {} if self.metrics is None else summary(self.metrics, self.labels)
         if self.real is not None:
-            counted = int(self.real.counted.sum())
-            made["real"] = {"images": counted, **asdict(self.real.accuracy)}
-        made["scored_classes"], made["model_classes"] = len(self.labels), self.choice.num_outputs
-        made["skipped"] = [{"name": name, "reason": reason} for name, reason in self.skipped]
-        return made | {"notes": list(self.notes)}
+            images = int(self.real.counted.sum())
+            content["real"] = {"images": images, **asdict(self.real.accuracy)}
+        content["scored_classes"], content["model_classes"] = len(self.labels), self.choice.num_outputs
+        content["skipped"] = [{"name": name, "reason": reason} for name, reason in self.skipped]
+        return content | {"notes": list(self.notes)}
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return the figures as they are written: name, value, interval."""
+        """Return the figures as text: name, value, interval."""
         return [
             (FIGURES[name], written(name, figure.value), f"{written(name, figure.low)} to {written(name, figure.high)}")
             for name, figure in self.figures.items()
         ]
 
-    def __repr__(self) -> str:
-        """Write the figures in lines."""
-        lines = [f"  {name:24}{value:>8}  {interval}" for name, value, interval in self.rows()]
-        return "\n".join([self.title, *lines, f"  {self.counted}"])
-
-    def _repr_html_(self) -> str:
-        """Draw the figures as a table, for a notebook."""
-        return table(self.title, ("", "value", "95% interval"), self.rows(), notes=(self.counted, *self.notes))
+    def tables(self) -> list[Table]:
+        """Return the figures as a table."""
+        columns, notes = ("", "value", "95% interval"), (self.counted, *self.notes)
+        return [Table(title=self.title, columns=columns, rows=tuple(self.rows()), notes=notes)]
 
 
 def described(dataset: Dataset) -> str:
-    """Say which images these are."""
+    """Name the split and the data set."""
     return f"the {dataset.split} split of {dataset.where}" if dataset.split else f"all of {dataset.where}"
 
 
@@ -165,60 +162,58 @@ def evaluate(
     real: RealLists | None = None,
     progress: Progress = silent,
 ) -> Evaluation:
-    """Ask a network about all images of a data set whose class is scored, and measure its answers.
+    """Classify all images of a data set whose class is scored, and measure the answers.
 
-    With `real`, images without a class are asked about too. Every rank takes part, and each returns the same.
+    With `real`, images without a class are classified too. All ranks call it together; each returns the same.
     """
     ranks = ranks or Ranks()
-    asked = scored_images(dataset, choice, keep_all=real is not None)
-    numbers = None if real is None else image_numbers(asked)
-    left = Budget.parse(config.skip_broken).left(len(asked), dataset.skipped)
-    batches = evaluation_batches(
-        asked,
+    images = scored_images(dataset, choice, keep_all=real is not None)
+    numbers = None if real is None else image_numbers(images)
+    budget = Budget.parse(config.skip_broken).left(len(images), dataset.skipped)
+    batches = ranked_batches(
+        images,
         engine.preprocessing,
+        ranks,
         batch=config.batch,
-        rank=ranks.rank,
-        world=ranks.world,
         workers=config.workers,
-        skip_broken=left,
+        skip_broken=budget,
+        progress=progress,
+        title="evaluating",
     )
-    shard = evaluation_shard(len(asked), rank=ranks.rank, world=ranks.world)
-    told: Progress = progress if ranks.first else silent
-    batches = told(batches, total=-(-len(shard) // config.batch), title="evaluating")
     top = min(TOP, len(choice.labels))
-    answers = answer(Scored(engine, choice), batches, asked.targets, ranks, top=top)
-    skipped = tuple(_reason(asked, int(index)) for index in np.flatnonzero(~answers.answered))
-    if skipped:  # ranks have kept count of their own
-        (left or Budget()).spend(skipped, len(asked), where=dataset.where)
-    refuse_bad_numbers("scores", asked, answers.answered & ~np.isfinite(answers.confidence))
-    drawn = {"resamples": config.resamples, "seed": config.seed}
-    labelled = bool((asked.targets >= 0).any())
+    answers = answer(Scored(engine, choice), batches, images.targets, ranks, top=top)
+    skipped = tuple(_reason(images, int(index)) for index in np.flatnonzero(~answers.answered))
+    if skipped:  # each rank counted only its own
+        (budget or Budget()).spend(skipped, len(images), where=dataset.where)
+    refuse_bad_numbers("scores", images, answers.answered & ~np.isfinite(answers.confidence))
+    bootstrap = {"resamples": config.resamples, "seed": config.seed}
+    labelled = bool((images.targets >= 0).any())
     return Evaluation(
-        dataset=asked,
+        dataset=images,
         choice=choice,
         answers=answers,
-        metrics=measure(answers, len(choice.labels), **drawn) if labelled else None,
-        real=None if real is None or numbers is None else measure_real(answers, numbers, real, **drawn),
+        metrics=measure(answers, len(choice.labels), **bootstrap) if labelled else None,
+        real=None if real is None or numbers is None else measure_real(answers, numbers, real, **bootstrap),
         skipped=(*dataset.skipped, *skipped),
     )
 
 
 def scored_images(dataset: Dataset, choice: Choice, *, keep_all: bool) -> Dataset:
     """Return the images whose class is scored, or all of them, with scored classes in place of their own."""
-    asked = replace(dataset, targets=choice.targets(dataset.targets), labels=choice.labels)
+    images = replace(dataset, targets=choice.targets(dataset.targets), labels=choice.labels)
     if keep_all:
-        return asked
-    labelled = np.flatnonzero(asked.targets >= 0)
+        return images
+    labelled = np.flatnonzero(images.targets >= 0)
     if not len(labelled):
         raise InputError(
             f"{dataset.where} has no image of a class that is scored ({few(choice.labels)}); choose another split, or "
             "map more classes."
         )
-    return asked if len(labelled) == len(asked) else asked.take(labelled)
+    return images if len(labelled) == len(images) else images.take(labelled)
 
 
 def _reason(dataset: Dataset, index: int) -> Skipped:
-    """Say why an image could not be read; another rank may have met it, so it is tried once more."""
+    """Return why an image could not be read; another rank may have read it, so it is tried again."""
     name = dataset.name(index)
     try:
         dataset.image(index)

@@ -1,6 +1,6 @@
 """Representations on disk: a file for each model, images and preprocessing, named by a digest of all three.
 
-The digest is over what was really read: the weights in memory, and the bytes (or pixels) of every image in order. An
+The digest is over the data itself: the weights in memory, and the bytes (or pixels) of every image in order. An
 edited image, another model under the same name, or another order of the same images is another digest. Files carry a
 SHA-256 of their own, checked whenever they are read.
 """
@@ -33,7 +33,7 @@ _DIGEST_BYTES = 32
 
 
 def default_folder() -> Path:
-    """Return where features are kept unless somebody says otherwise."""
+    """Return where features are stored by default."""
     return cache_folder() / "features"
 
 
@@ -41,33 +41,33 @@ def feature_key(
     engine: Engine, dataset: Dataset, preprocessing: Preprocessing, ranks: Ranks, progress: Progress = silent
 ) -> str:
     """Return the digest that names the features of these images; every rank reads its share of them."""
-    told = {
+    facts = {
         "version": VERSION,
         "model": engine.digest,
         "preprocessing": to_dict(preprocessing),
         "images": images_digest(dataset, ranks, progress),
     }
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def images_digest(dataset: Dataset, ranks: Ranks, progress: Progress = silent) -> str:
-    """Digest what lies there for each image, in order; one that cannot be read counts as 32 zeros."""
+    """Digest the stored bytes or pixels of each image, in order; an unreadable one counts as 32 zeros."""
     table = torch.zeros(len(dataset), _DIGEST_BYTES, dtype=torch.uint8)
     shard = evaluation_shard(len(dataset), rank=ranks.rank, world=ranks.world)
     for index in progress(shard, total=len(shard), title="reading images"):
         try:
-            found = dataset.read(index)
+            content = dataset.read(index)
         except (OSError, ImageError):
             continue
-        table[index] = torch.frombuffer(bytearray(_digest_one(found)), dtype=torch.uint8)
+        table[index] = torch.frombuffer(bytearray(_digest_one(content)), dtype=torch.uint8)
     return hashlib.sha256(shared(table, ranks).numpy().data).hexdigest()
 
 
-def _digest_one(found: bytes | np.ndarray) -> bytes:
-    if isinstance(found, bytes):
-        return hashlib.sha256(found).digest()
-    digest = hashlib.sha256(f"{found.dtype} {found.shape}\n".encode())
-    digest.update(np.ascontiguousarray(found).data)
+def _digest_one(content: bytes | np.ndarray) -> bytes:
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).digest()
+    digest = hashlib.sha256(f"{content.dtype} {content.shape}\n".encode())
+    digest.update(np.ascontiguousarray(content).data)
     return digest.digest()
 
 
@@ -77,20 +77,20 @@ def features_file(folder: Path, key: str) -> Path:
 
 
 def read_features(folder: Path, key: str, *, images: int, width: int) -> Features | None:
-    """Return stored features, mapped from their file; None when there are none, an error when they are damaged."""
+    """Return stored features; None when there are none, an error when they are damaged."""
     path = features_file(folder, key)
     try:
         if not path.is_file():
             return None
-        container = open_container(path)
+        container = open_container(path, resident=True)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be opened: {error.strerror or error}.") from None
     shapes = {name: spec.shape for name, (spec, _) in container.places.items()}
-    wanted = {"values": (images, width), "read": (images,)}
+    expected = {"values": (images, width), "read": (images,)}
     if container.recorded_digest() != container.computed_digest() or container.metadata.get(_KEY) != key:
-        raise CheckpointError(f"{path} is damaged: its SHA-256 is not the one that it carries.")
-    if shapes != wanted:
-        raise CheckpointError(f"{path} is damaged: it holds {shapes}, but {wanted} was written.")
+        raise CheckpointError(f"{path} is damaged: its SHA-256 does not match the one in its header.")
+    if shapes != expected:
+        raise CheckpointError(f"{path} is damaged: it holds {shapes}, but {expected} was written.")
     return Features(values=container.tensor("values"), read=container.tensor("read").numpy())
 
 

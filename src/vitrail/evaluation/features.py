@@ -1,4 +1,4 @@
-"""What a model makes of every image: the input of its last linear layer, in the order of the data set (Sec. 4.1)."""
+"""The features of every image: the input of the last linear layer, in the order of the data set (Sec. 4.1)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -20,9 +20,9 @@ Pixels = Literal["paper", "model"]
 RESIZED, CROPPED = 256, 224
 """The short side before the crop, and the crop, in pixels, of a model for 224 pixels; others keep the proportion."""
 SMALL_SIDE = 64
-"""Up to this side, in pixels, a model sees whole images: there is no border to spare."""
+"""Up to this side, in pixels, a model sees whole images: they have no border to spare."""
 SHARED_ROWS = 2**14
-"""Images whose representation goes over the network at a time."""
+"""Images whose representations are sent to other ranks at a time."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,7 +58,7 @@ def feature_preprocessing(own: Preprocessing, pixels: Pixels = "paper") -> Prepr
 def extract(engine: Engine, batches: Iterable[Batch], images: int, ranks: Ranks) -> Features:
     """Compute the representations of this rank's batches, and share them with all ranks.
 
-    Every rank writes its own images into a table of all of them; the sum over ranks is the whole, and exact.
+    Every rank writes its own images into a table of all images; the sum over ranks is the whole table, exactly.
     """
     values = torch.zeros(images, engine.feature_width)
     read = torch.zeros(images, dtype=torch.uint8)

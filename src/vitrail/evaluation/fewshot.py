@@ -1,7 +1,7 @@
 """Few-shot accuracy: draw a few images of each class, fit a classifier on frozen features, measure it on test images.
 
-Every draw is a function of the seed, and fewer shots are among more; so only the images of the largest draws have to go
-through the model, once for all shots and methods.
+Every draw is a function of the seed, and a smaller draw is part of a larger one: only the images of the largest draws
+go through the model, once for all shots and methods.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.errors import InputError
+from vitrail.base.numbers import check_whole
 from vitrail.base.progress import Progress, silent
 from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset, Rows
@@ -23,9 +24,9 @@ from vitrail.evaluation.features import Features, Matrix
 Shots = int | None
 """Images of each class; None stands for all that there are."""
 Method = Callable[..., dict[str, Rows]]
-"""From features, targets, the number of classes and the features that are asked about, to answers by name."""
+"""Maps training features, their targets, the number of classes and test features to answers by name."""
 Extract = Callable[..., Features]
-"""An `Extractor`, or what works like one."""
+"""An `Extractor`, or any function with its signature."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,26 +39,26 @@ class Draw:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Known:
-    """Labelled images whose features are there."""
+class LabelledFeatures:
+    """Images with their classes and features."""
 
     rows: Rows
-    """Which pictures they are."""
+    """Their rows in the data."""
     targets: Rows
     values: Matrix
 
-    def take(self, images: Dataset) -> "Known":
-        """Return some of them, in the order of a data set."""
+    def take(self, images: Dataset) -> "LabelledFeatures":
+        """Return the features of a data set's images, in its order."""
         if np.array_equal(images.rows, self.rows):
             return self
         order = np.argsort(self.rows, kind="stable")
         places = order[np.searchsorted(self.rows, images.rows, sorter=order)]
-        return Known(rows=images.rows, targets=images.targets, values=self.values[torch.from_numpy(places)])
+        return LabelledFeatures(rows=images.rows, targets=images.targets, values=self.values[torch.from_numpy(places)])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """How good one method is with so many shots."""
+    """The accuracy of one method with one number of shots."""
 
     shots: Shots
     method: str
@@ -78,24 +79,23 @@ class Score:
 
 
 def check_shots(train: Dataset, test: Dataset, shots: Sequence[Shots], seeds: int) -> None:
-    """Refuse, before any image is read, what cannot be drawn or measured."""
-    if seeds < 1:
-        raise ConfigError(f"{seeds} seeds are none; give 1 or more.")
+    """Refuse, before any image is read, shots that cannot be drawn or measured."""
+    check_whole("seeds", seeds, most=10_000)
     for split in (train, test):
         if not split.labels or not bool((split.targets >= 0).any()):
             raise InputError(
-                f"the {split.split} split of {split.where} has no labels, without which nothing can be measured; put "
+                f"the {split.split} split of {split.where} has no labels to compare answers with; put "
                 "each class into a folder of its own, or give a CSV with path and label."
             )
     if len(train.labels) < 2:
-        raise InputError(f"{train.where} has one class only, {train.labels[0]!r}; a classifier needs at least two.")
+        raise InputError(f"{train.where} has only one class, {train.labels[0]!r}; a classifier needs at least two.")
     for number in shots:
         if number is not None:
             few_shot(train, number, 0)
 
 
 def draw(train: Dataset, shots: Sequence[Shots], seeds: int) -> list[Draw]:
-    """Draw for every number of shots and every seed from 0 on; all images are drawn only once."""
+    """Draw for every number of shots and every seed from 0; `all` needs only one draw."""
     draws = []
     for number in shots:
         if number is None:
@@ -110,75 +110,78 @@ def labelled(dataset: Dataset) -> Dataset:
     return dataset.take(np.flatnonzero(dataset.targets >= 0))
 
 
-def know_drawn(
+def extract_drawn(
     train: Dataset, shots: Sequence[Shots], seeds: int, extract: Extract, *, skip_broken: Budget | None = None
-) -> tuple[list[Draw], Known]:
-    """Draw, and compute the features of all that was drawn; others are drawn in place of images that are broken."""
-    good, broken = train, 0
-    known = _nothing(train)
+) -> tuple[list[Draw], LabelledFeatures]:
+    """Draw, and compute the features of every image that was drawn; broken images are replaced by new draws."""
+    readable, broken = train, 0
+    features = _empty(train)
     while True:
-        draws = draw(good, shots, seeds)
-        drawn = np.concatenate([drawn.images.rows for drawn in draws])
-        needed = np.isin(good.rows, drawn) & ~np.isin(good.rows, known.rows)
-        if not needed.any():
-            return draws, known
-        asked = good.take(np.flatnonzero(needed))
-        left = None if skip_broken is None else Budget(count=max(skip_broken.allowed(len(train)) - broken, 0))
-        found = extract(asked, skip_broken=left)
-        read = np.flatnonzero(found.read)
-        broken += len(asked) - len(read)
-        known = _joined(known, Known(rows=asked.rows[read], targets=asked.targets[read], values=_rows(found, read)))
-        good = good.take(np.flatnonzero(~np.isin(good.rows, asked.rows[~found.read])))
+        draws = draw(readable, shots, seeds)
+        rows = np.concatenate([each.images.rows for each in draws])
+        is_new = np.isin(readable.rows, rows) & ~np.isin(readable.rows, features.rows)
+        if not is_new.any():
+            return draws, features
+        images = readable.take(np.flatnonzero(is_new))
+        budget = None if skip_broken is None else Budget(count=max(skip_broken.allowed(len(train)) - broken, 0))
+        batch = extract(images, skip_broken=budget)
+        places = np.flatnonzero(batch.read)
+        broken += len(images) - len(places)
+        features = _joined(
+            features,
+            LabelledFeatures(rows=images.rows[places], targets=images.targets[places], values=_rows(batch, places)),
+        )
+        readable = readable.take(np.flatnonzero(~np.isin(readable.rows, images.rows[~batch.read])))
 
 
-def know_all(test: Dataset, extract: Extract, *, skip_broken: Budget | None = None) -> Known:
+def extract_labelled(test: Dataset, extract: Extract, *, skip_broken: Budget | None = None) -> LabelledFeatures:
     """Compute the features of every image that has a class and can be read."""
-    asked = labelled(test)
-    found = extract(asked, skip_broken=skip_broken)
-    read = np.flatnonzero(found.read)
-    return Known(rows=asked.rows[read], targets=asked.targets[read], values=_rows(found, read))
+    images = labelled(test)
+    features = extract(images, skip_broken=skip_broken)
+    places = np.flatnonzero(features.read)
+    return LabelledFeatures(rows=images.rows[places], targets=images.targets[places], values=_rows(features, places))
 
 
 def measure(
-    train: Known,
+    train: LabelledFeatures,
     draws: Sequence[Draw],
-    test: Known,
+    test: LabelledFeatures,
     num_classes: int,
     methods: Mapping[str, Method],
     *,
     progress: Progress = silent,
 ) -> list[Score]:
-    """Fit every method on every draw, and return its accuracy on the test images, shots after shots."""
+    """Fit every method on every draw, and return its accuracies on the test images, by shots."""
     accuracies: dict[tuple[Shots, str], list[float]] = {}
     images: dict[Shots, int] = {}
-    tasks = [(drawn, method) for drawn in draws for method in methods.values()]
-    for drawn, method in progress(tasks, total=len(tasks), title="fitting"):
-        known = train.take(drawn.images)
-        images[drawn.shots] = len(known.rows)
-        for name, answers in method(known.values, known.targets, num_classes, test.values).items():
+    tasks = [(draw, method) for draw in draws for method in methods.values()]
+    for draw, method in progress(tasks, total=len(tasks), title="fitting"):
+        examples = train.take(draw.images)
+        images[draw.shots] = len(examples.rows)
+        for name, answers in method(examples.values, examples.targets, num_classes, test.values).items():
             right = float((answers == test.targets).mean())
-            accuracies.setdefault((drawn.shots, name), []).append(right)
+            accuracies.setdefault((draw.shots, name), []).append(right)
     return [
-        Score(shots=shots, method=name, images=images[shots], accuracies=tuple(found))
-        for (shots, name), found in accuracies.items()
+        Score(shots=shots, method=name, images=images[shots], accuracies=tuple(values))
+        for (shots, name), values in accuracies.items()
     ]
 
 
-def _nothing(dataset: Dataset) -> Known:
-    return Known(rows=dataset.rows[:0], targets=dataset.targets[:0], values=torch.zeros(0, 0))
+def _empty(dataset: Dataset) -> LabelledFeatures:
+    return LabelledFeatures(rows=dataset.rows[:0], targets=dataset.targets[:0], values=torch.zeros(0, 0))
 
 
-def _joined(one: Known, other: Known) -> Known:
+def _joined(one: LabelledFeatures, other: LabelledFeatures) -> LabelledFeatures:
     if not len(one.rows):
         return other
-    return Known(
+    return LabelledFeatures(
         rows=np.concatenate([one.rows, other.rows]),
         targets=np.concatenate([one.targets, other.targets]),
         values=torch.cat([one.values, other.values]),
     )
 
 
-def _rows(features: Features, read: Rows) -> Float[Tensor, "read representation"]:
-    """Return the features of what could be read, without a copy where that is everything."""
-    whole = len(read) == len(features.read)
-    return features.values if whole else features.values[torch.from_numpy(read)]
+def _rows(features: Features, places: Rows) -> Float[Tensor, "place representation"]:
+    """Return the features at some places, without a copy when these are all."""
+    whole = len(places) == len(features.read)
+    return features.values if whole else features.values[torch.from_numpy(places)]

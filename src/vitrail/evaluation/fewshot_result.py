@@ -1,23 +1,23 @@
-"""What came out of a few-shot measurement, as a table."""
+"""The result of a few-shot measurement, as a table."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from vitrail.base.notebook import table
 from vitrail.base.settings import to_dict
+from vitrail.base.table import Table, Tabular
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.evaluation.fewshot import Score
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class FewShot:
+class FewShot(Tabular):
     """The accuracy of every method with every number of shots; a notebook shows it as a table."""
 
     model: str
-    """What the model is called: its file, if it has one."""
+    """Name of the model: its file, if it has one."""
     dataset: Dataset
-    """The split that was measured on."""
+    """The test split."""
     images: int
     """Its images that have a class and could be read."""
     preprocessing: Preprocessing
@@ -29,12 +29,12 @@ class FewShot:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods by name; least squares has one for each strength where there are several."""
+        """The names of the methods; with several strengths, least squares has a name for each."""
         return tuple(dict.fromkeys(score.method for score in self.scores))
 
     @property
     def title(self) -> str:
-        """What was measured on what."""
+        """The model and the data."""
         images = f"{self.images:,} images of {self.dataset.split}, {len(self.dataset.labels)} classes"
         return f"Few-shot accuracy of {self.model} on {self.dataset.where} ({images})"
 
@@ -59,7 +59,7 @@ class FewShot:
         return f"Percent; mean and standard deviation over {draws} draws." if draws > 1 else "Percent."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as what JSON can hold."""
+        """Return everything as plain values for JSON."""
         return {
             "model": self.model,
             "data": self.dataset.where,
@@ -80,16 +80,10 @@ class FewShot:
             ],
         }
 
-    def __repr__(self) -> str:
-        """Write the table in lines."""
-        rows = [self.columns, *self.table]
-        widths = [max(len(row[at]) for row in rows) for at in range(len(self.columns))]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([self.title, *(f"  {line}" for line in lines), f"  {self.unit}"])
-
-    def _repr_html_(self) -> str:
-        """Draw the table, for a notebook."""
-        return table(self.title, self.columns, self.table, notes=(self.unit, *self.notes))
+    def tables(self) -> list[Table]:
+        """Return the accuracies as a table."""
+        notes = (self.unit, *self.notes)
+        return [Table(title=self.title, columns=self.columns, rows=tuple(self.table), notes=notes)]
 
 
 def _cell(score: Score) -> str:

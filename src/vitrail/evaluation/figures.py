@@ -1,4 +1,4 @@
-"""The figures of an evaluation as people read them: their names, their order, their digits."""
+"""The figures of an evaluation as text: names, order, digits."""
 
 import math
 
@@ -13,13 +13,13 @@ FIGURES = {
     "brier": "Brier score",
     "loss": "loss (NLL)",
 }
-"""Figures in the order in which people look for them, and what they are called."""
+"""The names of the figures, in the order in which they are listed."""
 NUMBERS = ("brier", "loss")
 """Figures that are not shares."""
 
 
 def written(name: str, value: float) -> str:
-    """Write a figure as a person reads it; what was never counted is a dash."""
+    """Write a figure; one that was never counted is a dash."""
     if name in NUMBERS:
         return f"{value:.4f}"
     return "\N{EN DASH}" if math.isnan(value) else f"{100 * value:.2f}%"

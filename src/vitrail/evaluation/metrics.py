@@ -1,4 +1,4 @@
-"""The figures of an evaluation: accuracy and its kin with intervals, classes, calibration."""
+"""The figures of an evaluation: accuracy and related figures with intervals, classes, calibration."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,12 @@ from jaxtyping import Bool
 
 from vitrail.base.errors import InputError
 from vitrail.base.scores import Scores, interval, tally
-from vitrail.evaluation.bootstrap import Drawn, Figures, Interval, bootstrap
+from vitrail.evaluation.bootstrap import DrawCounts, Figures, Interval, bootstrap
 from vitrail.evaluation.calibration import BINS, EDGES, Reliability, bin_of, reliability
 from vitrail.evaluation.classify import Answers
 
 TOP = 5
-"""Classes among which the true one may be; with so few classes or fewer it always is."""
+"""Size of the list that counts for top-5 accuracy; with no more classes than this it is always 1."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,20 +28,20 @@ class Metrics:
     """`accuracy`, `top5` (with more than five classes), `balanced_accuracy`, `macro_precision`, `macro_f1`, `ece`,
     `brier` and `loss`, each with its interval."""
     scores: Scores
-    """How each class fares."""
+    """Precision, recall and F1 of each class."""
     reliability: Reliability
     """Confidence beside accuracy."""
     cells: Sequence[tuple[int, int, int]]
     """The confusion matrix where it is not 0: truth, answer, images."""
 
     def confused(self, most: int) -> list[tuple[int, int, int]]:
-        """Return the pairs (truth, answer, images) that are mistaken most often."""
+        """Return the pairs (truth, answer, images) that are confused most often."""
         wrong = [cell for cell in self.cells if cell[0] != cell[1]]
         return sorted(wrong, key=lambda cell: (-cell[2], cell[0], cell[1]))[:most]
 
 
 def measure(answers: Answers, num_classes: int, *, resamples: int = 1000, seed: int = 0) -> Metrics:
-    """Work out every figure, and how far it might be off."""
+    """Compute every figure with its interval."""
     counted = answers.counted
     images = int(counted.sum())
     if not images:
@@ -63,23 +63,23 @@ def measure(answers: Answers, num_classes: int, *, resamples: int = 1000, seed: 
 def share(right: Bool[np.ndarray, "image"], *, resamples: int = 1000, seed: int = 0) -> Interval:
     """Return the share of right answers with its interval."""
 
-    def figures(drawn: Drawn) -> dict[str, float]:
-        return {"share": float(drawn[right].sum() / drawn.sum())}
+    def figures(draws: DrawCounts) -> dict[str, float]:
+        return {"share": float(draws[right].sum() / draws.sum())}
 
     return widened(bootstrap(figures, len(right), resamples=resamples, seed=seed)["share"], len(right))
 
 
-def widened(found: Interval, images: int) -> Interval:
-    """Give a share of 0 or 1 Wilson's interval: resamples of equal answers are all the same, and say nothing."""
-    if 0 < found.value < 1:
-        return found
-    low, high = interval(round(found.value * images), images)
-    return Interval(value=found.value, low=low, high=high)
+def widened(figure: Interval, images: int) -> Interval:
+    """Give a share of 0 or 1 Wilson's interval: all its resamples are the same, so the bootstrap has no width."""
+    if 0 < figure.value < 1:
+        return figure
+    low, high = interval(round(figure.value * images), images)
+    return Interval(value=figure.value, low=low, high=high)
 
 
 def summary(metrics: Metrics, labels: Sequence[str]) -> dict[str, Any]:
-    """Return everything as what JSON can hold; what was never counted is null."""
-    scores, found = metrics.scores, metrics.reliability
+    """Return everything as plain values for JSON; what was never counted is null."""
+    scores, reliability = metrics.scores, metrics.reliability
     return {
         "images": metrics.images,
         **{name: asdict(figure) for name, figure in metrics.figures.items()},
@@ -95,14 +95,14 @@ def summary(metrics: Metrics, labels: Sequence[str]) -> dict[str, Any]:
         ],
         "confusion": [list(cell) for cell in metrics.cells],
         "calibration": {
-            "mce": found.mce,
+            "mce": reliability.mce,
             "bins": [
                 {
                     "above": float(EDGES[at]),
                     "to": float(EDGES[at + 1]),
-                    "images": int(found.images[at]),
-                    "confidence": _plain(found.confidence[at]),
-                    "accuracy": _plain(found.accuracy[at]),
+                    "images": int(reliability.images[at]),
+                    "confidence": _plain(reliability.confidence[at]),
+                    "accuracy": _plain(reliability.accuracy[at]),
                 }
                 for at in range(BINS)
             ],
@@ -124,16 +124,16 @@ def _figures(answers: Answers, num_classes: int) -> Figures:
     def count(classes: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return np.bincount(classes, weights=weights, minlength=num_classes).astype(np.int64)
 
-    def figures(drawn: Drawn) -> dict[str, float]:
-        scores = tally(hits=count(hits, drawn[right]), support=count(truth, drawn), answers=count(predicted, drawn))
+    def figures(draws: DrawCounts) -> dict[str, float]:
+        scores = tally(hits=count(hits, draws[right]), support=count(truth, draws), answers=count(predicted, draws))
         total = scores.total
         return {
             "accuracy": scores.accuracy,
             "balanced_accuracy": scores.balanced_accuracy,
             "macro_precision": scores.macro_precision,
             "macro_f1": scores.macro_f1,
-            "ece": float(np.abs(np.bincount(bins, weights=drawn * gaps)).sum() / total),
-            **{name: float(drawn @ values / total) for name, values in means.items()},
+            "ece": float(np.abs(np.bincount(bins, weights=draws * gaps)).sum() / total),
+            **{name: float(draws @ values / total) for name, values in means.items()},
         }
 
     return figures

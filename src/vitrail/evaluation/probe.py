@@ -3,8 +3,8 @@
     minimise  C sum_i -log softmax(W x_i + b)[y_i]  +  |W|^2 / 2
 
 as scikit-learn's LogisticRegression does, always with a row of W for each class. x are the features whitened as for
-least squares, so that C means the same for every model. Loss and gradient are written out and added up over a few rows
-at a time; what is handed to L-BFGS is divided by C N, a mean over the images.
+least squares, which gives C the same meaning for every model. Loss and gradient are written out and added up over a few
+rows at a time; L-BFGS gets them divided by C N, a mean over the images.
 """
 
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vitrail.evaluation.defaults import C
 from vitrail.evaluation.features import Matrix
 from vitrail.evaluation.whitening import Whitening
 
-C = 1.0
 STEPS = 500
 """The most iterations."""
 TOLERANCE = 1e-4
 """No element of the gradient is larger at the end, unless the steps have run out; scikit-learn's default too."""
-KEPT = 2**26
-"""Numbers in float64 that are kept whitened through all steps: 512 MiB; more are whitened again in each."""
+MOST_WHITENED = 2**26
+"""Numbers in float64 that stay whitened through all steps: 512 MiB; larger features are whitened again in each step."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,14 +34,14 @@ class Probe:
     weights: Float[Tensor, "representation class"]
     bias: Float[Tensor, "class"]
     loss: float
-    """What was minimised, as a mean over the images."""
+    """The minimised loss, as a mean over the images."""
 
-    def predict(self, asked: Float[Tensor, "asked representation"]) -> Int[np.ndarray, "asked"]:
+    def predict(self, queries: Float[Tensor, "query representation"]) -> Int[np.ndarray, "query"]:
         """Return the class of the highest score for each row; of equal scores, the first."""
-        found = np.empty(len(asked), dtype=np.int64)
-        for rows, white in self.whitening.parts(asked, self.weights.shape[1]):
-            found[rows] = torch.addmm(self.bias, white, self.weights).argmax(1).numpy()
-        return found
+        answers = np.empty(len(queries), dtype=np.int64)
+        for rows, white in self.whitening.parts(queries, self.weights.shape[1]):
+            answers[rows] = torch.addmm(self.bias, white, self.weights).argmax(1).numpy()
+        return answers
 
 
 def fit_probe(
@@ -68,14 +68,14 @@ def fit_probe(
         line_search_fn="strong_wolfe",
     )
 
-    kept = list(whitening.parts(features, num_classes)) if features.numel() <= KEPT else None
+    blocks = list(whitening.parts(features, num_classes)) if features.numel() <= MOST_WHITENED else None
 
     @torch.no_grad()
-    def look() -> float:
+    def evaluate() -> float:
         """Set the gradients and return the loss."""
         loss = 0.5 * float(weights.square().sum()) / (c * images)
         weights.grad, bias.grad = weights / (c * images), torch.zeros_like(bias)
-        for rows, white in kept or whitening.parts(features, num_classes):
+        for rows, white in blocks or whitening.parts(features, num_classes):
             own = classes[rows, None]
             logs = torch.addmm(bias, white, weights).log_softmax(1)
             loss -= float(logs.gather(1, own).sum()) / images
@@ -85,17 +85,17 @@ def fit_probe(
             bias.grad.add_(wrong.sum(0), alpha=1 / images)
         return loss
 
-    optimizer.step(look)
-    return Probe(whitening=whitening, weights=weights.detach(), bias=bias.detach(), loss=look())
+    optimizer.step(evaluate)
+    return Probe(whitening=whitening, weights=weights.detach(), bias=bias.detach(), loss=evaluate())
 
 
 def probe(
     features: Matrix,
     targets: Int[np.ndarray, "image"],
     num_classes: int,
-    asked: Float[Tensor, "asked representation"],
+    queries: Float[Tensor, "query representation"],
     *,
     c: float = C,
-) -> dict[str, Int[np.ndarray, "asked"]]:
+) -> dict[str, Int[np.ndarray, "query"]]:
     """Train a probe and answer for other images."""
-    return {"probe": fit_probe(features, targets, num_classes, c=c).predict(asked)}
+    return {"probe": fit_probe(features, targets, num_classes, c=c).predict(queries)}

@@ -1,7 +1,7 @@
-"""ImageNet-ReaL: the validation images of ImageNet with all the labels that people find right (Table 2).
+"""ImageNet-ReaL: the validation images of ImageNet with every label that people judged right (Table 2).
 
 `real.json` has a list of classes for each of the 50,000 images, in the order of the numbers in their names. An image
-with an empty list is passed over; an answer is right if it is in the list. Classes are numbers in ImageNet-1k's usual
+with an empty list is left out; an answer is right if it is in the list. Classes are numbers in ImageNet-1k's usual
 order, which are the model's outputs.
 """
 
@@ -38,29 +38,29 @@ class Real:
     right: Bool[np.ndarray, "image"]
     """Images whose answer is in their list."""
     accuracy: Interval
-    """The share of right answers among those that count."""
+    """The share of right answers among the counted images."""
 
 
 def read_real(path: Path) -> RealLists:
-    """Read real.json, or say why it is not."""
-    given = read_json(path)
-    if not isinstance(given, list) or len(given) != IMAGES:
-        has = f"a list of {len(given):,}" if isinstance(given, list) else "no list"
+    """Read real.json, or refuse a file that is not ReaL's."""
+    lists = read_json(path)
+    if not isinstance(lists, list) or len(lists) != IMAGES:
+        has = f"a list of {len(lists):,}" if isinstance(lists, list) else "not a list"
         raise InputError(f"{path} is {has}, but ReaL has a list of classes for each of {IMAGES:,} validation images.")
-    for number, classes in enumerate(given, start=1):
+    for number, classes in enumerate(lists, start=1):
         if not isinstance(classes, list) or not all(type(one) is int and 0 <= one < CLASSES for one in classes):
             raise InputError(
                 f"{path} has {json.dumps(classes)[:60]} for image {number}, but needs a list of numbers from 0 to "
                 f"{CLASSES - 1}."
             )
-    return given
+    return lists
 
 
 def image_numbers(dataset: Dataset) -> Int[np.ndarray, "image"]:
     """Return the number in the name of each image, from 1 to 50,000."""
     names = [dataset.name(index) for index in range(len(dataset))]
-    found = [_NUMBER.search(name.replace("\\", "/").rpartition("/")[2]) for name in names]
-    numbers = np.array([int(match[1]) if match else 0 for match in found], np.int64)
+    matches = [_NUMBER.search(name.replace("\\", "/").rpartition("/")[2]) for name in names]
+    numbers = np.array([int(match[1]) if match else 0 for match in matches], np.int64)
     bad = np.flatnonzero((numbers < 1) | (numbers > IMAGES))
     if len(bad):
         raise InputError(
@@ -80,14 +80,14 @@ def check_outputs(num_classes: int) -> None:
 
 
 def choose_with_real(dataset: Dataset, labels: Sequence[str] | None, num_classes: int) -> Choice:
-    """Score all classes of the model; where the names of the data's are none of them, ReaL alone, which needs none."""
+    """Score all classes of the model; where names of the data do not match them, measure ReaL alone."""
     unnamed = every_class(labels, num_classes, np.full(len(dataset.labels), UNLABELLED))
     if not (dataset.targets >= 0).any():
         return unnamed
     try:
         return choose(dataset, labels, num_classes, all_classes=True)
     except InputError as error:
-        return replace(unnamed, notes=(f"ReaL alone is measured, which needs no class names: {error}",))
+        return replace(unnamed, notes=(f"only ReaL is measured, which needs no class names: {error}",))
 
 
 def measure_real(
@@ -96,7 +96,7 @@ def measure_real(
     """Measure answers by ReaL's labels."""
     counted = answers.answered & np.array([bool(lists[number - 1]) for number in numbers])
     right = np.array(
-        [int(given) in lists[number - 1] for number, given in zip(numbers, answers.predicted, strict=True)]
+        [int(answer) in lists[number - 1] for number, answer in zip(numbers, answers.predicted, strict=True)]
     )
     if not counted.any():
         raise InputError("none of the images has a label in ReaL, so there is nothing to score.")

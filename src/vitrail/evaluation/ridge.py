@@ -4,7 +4,7 @@ With X the whitened features and a constant feature of 100 (a bias that is hardl
 
     W = (X^T X + l2 I)^-1 X^T Y  =  X^T (X X^T + l2 I)^-1 Y
 
-The first form costs least when there are more images than features, the second otherwise. Either matrix is taken apart
+The first form costs least when there are more images than features, the second otherwise. Either matrix is decomposed
 once, as Q diag(e) Q^T, after which every l2 is a division (Sec. 4.1; the constants are big_vision's).
 """
 
@@ -16,22 +16,22 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vitrail.evaluation.defaults import L2
 from vitrail.evaluation.features import Matrix
 from vitrail.evaluation.whitening import Whitening
 
 Codes = Int[np.ndarray, "image"]
 Weights = Float[Tensor, "input class"]
-Asked = Float[Tensor, "asked representation"]
-Answered = Int[np.ndarray, "asked"]
+Queries = Float[Tensor, "query representation"]
+Classes = Int[np.ndarray, "query"]
 
 BIAS = 100.0
 """The constant feature."""
-L2 = 2.0**10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Decomposition:
-    """Training images, taken apart so that W = back diag(1 / (e + l2)) onto, for any l2."""
+    """Training images, decomposed: W = back diag(1 / (e + l2)) onto, for any l2."""
 
     whitening: Whitening
     eigenvalues: Float[Tensor, "basis"]
@@ -44,24 +44,24 @@ class Decomposition:
         """Solve for one strength of regularisation."""
         return self.back @ (self.onto / (self.eigenvalues + l2)[:, None])
 
-    def predict(self, asked: Asked, l2: float = L2) -> Answered:
+    def predict(self, queries: Queries, l2: float = L2) -> Classes:
         """Return the class of the highest score for each row; of equal scores, the first."""
         weights = self.weights(l2)
-        found = np.empty(len(asked), dtype=np.int64)
-        for rows, white in self.whitening.parts(asked, weights.shape[1]):
+        answers = np.empty(len(queries), dtype=np.int64)
+        for rows, white in self.whitening.parts(queries, weights.shape[1]):
             scores = torch.addmm(BIAS * weights[-1], white, weights[:-1])
-            found[rows] = scores.argmax(1).numpy()
-        return found
+            answers[rows] = scores.argmax(1).numpy()
+        return answers
 
 
 def decompose(features: Matrix, targets: Codes, num_classes: int) -> Decomposition:
-    """Take training images apart, by the form that costs least."""
+    """Decompose training images by the form that costs less."""
     fewer = len(features) < features.shape[1] + 1
     return (decompose_dual if fewer else decompose_primal)(features, targets, num_classes)
 
 
 def decompose_primal(features: Matrix, targets: Codes, num_classes: int) -> Decomposition:
-    """Take X^T X apart; X is never there as a whole, only its products are."""
+    """Decompose X^T X; X is never in memory as a whole, only its products are."""
     whitening = Whitening.of(features)
     inputs = features.shape[1] + 1
     gram = torch.zeros(inputs, inputs, dtype=torch.float64)
@@ -71,7 +71,7 @@ def decompose_primal(features: Matrix, targets: Codes, num_classes: int) -> Deco
         block = _with_bias(white)
         gram.addmm_(block.mT, block)
         sums.index_add_(0, classes[rows], block)
-    products = (2 * sums - sums.sum(0)).mT  # X^T Y, since Y is 2 for the own class, less 1 for all
+    products = (2 * sums - sums.sum(0)).mT  # X^T Y: Y is 2 for the image's class, minus 1 for all
     eigenvalues, basis = torch.linalg.eigh(gram)
     return Decomposition(
         whitening=whitening, eigenvalues=eigenvalues.clamp_min_(0.0), onto=basis.mT @ products, back=basis
@@ -79,7 +79,7 @@ def decompose_primal(features: Matrix, targets: Codes, num_classes: int) -> Deco
 
 
 def decompose_dual(features: Matrix, targets: Codes, num_classes: int) -> Decomposition:
-    """Take X X^T apart, for fewer images than features."""
+    """Decompose X X^T, for fewer images than features."""
     whitening = Whitening.of(features)
     block = _with_bias(whitening(features))
     signs = torch.full((len(features), num_classes), -1.0, dtype=torch.float64)
@@ -91,13 +91,13 @@ def decompose_dual(features: Matrix, targets: Codes, num_classes: int) -> Decomp
 
 
 def ridge(
-    features: Matrix, targets: Codes, num_classes: int, asked: Asked, *, l2: Sequence[float] = (L2,)
-) -> dict[str, Answered]:
+    features: Matrix, targets: Codes, num_classes: int, queries: Queries, *, l2: Sequence[float] = (L2,)
+) -> dict[str, Classes]:
     """Fit the training images once, and answer for others with each strength of regularisation."""
-    taken_apart = decompose(features, targets, num_classes)
+    decomposition = decompose(features, targets, num_classes)
     if len(l2) == 1:
-        return {"ridge": taken_apart.predict(asked, l2[0])}
-    return {f"ridge l2={strength:g}": taken_apart.predict(asked, strength) for strength in l2}
+        return {"ridge": decomposition.predict(queries, l2[0])}
+    return {f"ridge l2={strength:g}": decomposition.predict(queries, strength) for strength in l2}
 
 
 def _with_bias(white: Matrix) -> Float[Tensor, "image input"]:

@@ -1,13 +1,13 @@
-"""Over which classes a model is scored: those of the data, found by name among the model's.
+"""The classes over which a model is scored: those of the data, matched by name to the model's.
 
-| data and flags                             | the answer is the highest score among                                  |
+| data and settings                          | the answer is the highest score among                                  |
 |--------------------------------------------|------------------------------------------------------------------------|
 | all classes of the model                   | all of them                                                            |
 | some of its classes                        | those                                                                  |
 | a class map                                | the mapped classes that the data has; a class scores as high as the    |
 |                                            | highest of its model classes, and images of other classes are left out;|
 |                                            | those with the same model classes are one, called `dog / Dog`          |
-| some classes or a map, and `all_classes`   | all outputs of the model: an answer outside of the data is wrong       |
+| some classes or a map, and `all_classes`   | all outputs of the model: an answer outside the data's classes is wrong|
 
 Probabilities are the softmax of these scores.
 """
@@ -48,7 +48,7 @@ class Choice:
     num_outputs: int
     """Outputs of the model in all."""
     notes: tuple[str, ...] = ()
-    """What a person should know about the choice."""
+    """What the user should know about the choice."""
 
     @property
     def whole(self) -> bool:
@@ -56,9 +56,9 @@ class Choice:
         every = np.arange(self.num_outputs)
         return np.array_equal(self.outputs, every) and np.array_equal(self.classes, every)
 
-    def targets(self, given: Int[np.ndarray, "image"]) -> Int[np.ndarray, "image"]:
+    def targets(self, classes: Int[np.ndarray, "image"]) -> Int[np.ndarray, "image"]:
         """Turn classes of the data into scored classes; -1 stays -1."""
-        return np.append(self.places, UNLABELLED)[given]
+        return np.append(self.places, UNLABELLED)[classes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +99,14 @@ def choose(
         )
     if class_map is not None:
         return _mapped(dataset, labels, num_classes, class_map, all_classes)
-    found, note = _found(dataset, labels, num_classes)
-    whole = every_class(labels, num_classes, found, note)
-    present = np.unique(found[found >= 0])
+    outputs, note = _matched_outputs(dataset, labels, num_classes)
+    whole = every_class(labels, num_classes, outputs, note)
+    present = np.unique(outputs[outputs >= 0])
     if all_classes or len(present) == num_classes:
         return whole
     names = whole.labels
     _refuse_one(dataset, len(present), names[present[0]])
-    places = np.where(found >= 0, np.searchsorted(present, found), UNLABELLED)
+    places = np.where(outputs >= 0, np.searchsorted(present, outputs), UNLABELLED)
     scored = (
         f"scored over {len(present):,} of {num_classes:,} classes, those that {dataset.where} has; `all_classes` keeps "
         "the others among the answers."
@@ -133,43 +133,43 @@ def every_class(
     return Choice(labels=names, outputs=every, classes=every, places=places, num_outputs=num_classes, notes=notes)
 
 
-def _found(
+def _matched_outputs(
     dataset: Dataset, labels: Sequence[str] | None, num_classes: int
 ) -> tuple[Int[np.ndarray, "data_class"], tuple[str, ...]]:
     """Return the model's class of each class of the data, -1 where a class without images has none."""
-    given, counts = dataset.labels, dataset.counts
-    if labels is not None and tuple(labels) == given:  # whatever the names are: ImageNet has two classes called crane
+    names, counts = dataset.labels, dataset.counts
+    if labels is not None and tuple(labels) == names:  # even with repeated names: ImageNet has two classes called crane
         return np.arange(num_classes), ()
-    matched: list[int | None] = [None] * len(given)
+    matches: list[int | None] = [None] * len(names)
     if labels is not None:
-        matched = Labels(labels).match(given, where=dataset.where)
-    if not any(at is not None for at in matched):
-        if are_numbers(given) and len(given) <= num_classes:
-            return np.arange(len(given)), (
+        matches = Labels(labels).match(names, where=dataset.where)
+    if not any(at is not None for at in matches):
+        if are_numbers(names) and len(names) <= num_classes:
+            return np.arange(len(names)), (
                 f"the classes of {dataset.where} are whole numbers and were taken as places in the model's list.",
             )
-        if _is_imagenet(given, labels, num_classes):
+        if _is_imagenet(names, labels, num_classes):
             return np.arange(num_classes), (
                 "the classes are ImageNet-1k's WordNet ids, which were taken in their usual order: sorted.",
             )
     if labels is None:
         raise InputError(
-            f"the model has no class names to compare with those of {dataset.where} ({few(given)}); give them with "
+            f"the model has no class names to compare with those of {dataset.where} ({few(names)}); give them with "
             "`labels`, one name a line in the order of the model's outputs."
         )
-    lacking = [name for name, at, count in zip(given, matched, counts, strict=True) if at is None and count]
-    if lacking:
+    unknown = [name for name, at, count in zip(names, matches, counts, strict=True) if at is None and count]
+    if unknown:
         raise InputError(
-            f"{dataset.where} has {len(lacking)} classes that the model lacks: {few(lacking)}. The model has "
-            f"{num_classes}: {few(labels)}. Rename the data's, or say with `class_map` which of the model's they "
-            "are; `labels` gives the model other names."
+            f"{dataset.where} has {len(unknown)} classes that the model lacks: {few(unknown)}. The model has "
+            f"{num_classes}: {few(labels)}. Rename the data's classes, map them with `class_map`, or give the "
+            "model's names with `labels`."
         )
-    return np.array([UNLABELLED if at is None else at for at in matched], np.int64), ()
+    return np.array([UNLABELLED if at is None else at for at in matches], np.int64), ()
 
 
-def _is_imagenet(given: Sequence[str], labels: Sequence[str] | None, num_classes: int) -> bool:
-    """Tell the full list of ImageNet-1k's ids, for a model whose own names, if it has any, are ImageNet-1k's words."""
-    if not len(given) == num_classes == IMAGENET or (given[0], given[-1]) != _ENDS[0]:
+def _is_imagenet(names: Sequence[str], labels: Sequence[str] | None, num_classes: int) -> bool:
+    """Return whether names are ImageNet-1k's full list of ids, and the model's own names, if any, its words."""
+    if not len(names) == num_classes == IMAGENET or (names[0], names[-1]) != _ENDS[0]:
         return False
     return labels is None or all(word in spelled(labels[at]) for word, at in zip(_ENDS[1], (0, -1), strict=True))
 
@@ -189,21 +189,21 @@ def _mapped(
     images = int(sum(count for count, group in zip(dataset.counts, groups, strict=True) if not group))
     notes = [f"{images:,} images of {len(left_out):,} classes are left out: {few(left_out)}."] if images else []
     scored = _merged(dataset.labels, groups, labels)
-    used = list(scored)
-    same = [listed for listed in scored.values() if len(listed) > 1]
-    notes += [f"{' and '.join(listed)} are the same in the model, and one class here." for listed in same]
-    outputs = np.array([output for group in used for output in group], np.int64)
-    classes = np.repeat(np.arange(len(used)), [len(group) for group in used])
-    names = tuple(" / ".join(listed) for listed in scored.values())
+    merged_groups = list(scored)
+    same = [members for members in scored.values() if len(members) > 1]
+    notes += [f"{' and '.join(members)} are the same in the model, and one class here." for members in same]
+    outputs = np.array([output for group in merged_groups for output in group], np.int64)
+    classes = np.repeat(np.arange(len(merged_groups)), [len(group) for group in merged_groups])
+    names = tuple(" / ".join(members) for members in scored.values())
     if all_classes:
         rest = np.setdiff1d(np.arange(num_classes), outputs)
-        outputs, classes = np.append(outputs, rest), np.append(classes, len(used) + np.arange(len(rest)))
+        outputs, classes = np.append(outputs, rest), np.append(classes, len(merged_groups) + np.arange(len(rest)))
         names += tuple(labels[at] if labels else str(at) for at in rest)
         notes.append(f"the other {len(rest):,} classes of the model stay among the answers, where they are wrong.")
     else:
-        _refuse_one(dataset, len(used), names[0])
-        notes.append(f"scored over the {len(used):,} classes that the map and {dataset.where} share.")
-    order = {group: at for at, group in enumerate(used)}
+        _refuse_one(dataset, len(merged_groups), names[0])
+        notes.append(f"scored over the {len(merged_groups):,} classes that the map and {dataset.where} share.")
+    order = {group: at for at, group in enumerate(merged_groups)}
     return Choice(
         labels=names,
         outputs=outputs,
@@ -219,30 +219,31 @@ def _key(group: Sequence[int]) -> tuple[int, ...]:
 
 
 def _merged(
-    given: Sequence[str], groups: Sequence[Sequence[int] | None], labels: Sequence[str] | None
+    names: Sequence[str], groups: Sequence[Sequence[int] | None], labels: Sequence[str] | None
 ) -> dict[tuple[int, ...], list[str]]:
-    """Return the classes of the data by their outputs; what shares all of them is one, and nothing may share some."""
-    made: dict[tuple[int, ...], list[str]] = {}
+    """Group the classes of the data by their outputs; two groups may not share an output."""
+    merged: dict[tuple[int, ...], list[str]] = {}
     owners: dict[int, tuple[int, ...]] = {}
-    for name, group in zip(given, groups, strict=True):
+    for name, group in zip(names, groups, strict=True):
         if not group:
             continue
         key = _key(group)
-        made.setdefault(key, []).append(name)
+        merged.setdefault(key, []).append(name)
         for output in key:
             other = owners.setdefault(output, key)
             if other != key:
+                shared = labels[output] if labels else output
                 raise InputError(
-                    f"the class map gives {labels[output] if labels else output} of the model to {made[other][0]} and "
-                    f"to {name}, of which one has other classes too, so that no answer tells them apart; give it to "
-                    "one of them, or the same list to both."
+                    f"the class map gives {shared} of the model to {merged[other][0]} and to {name}, of which one has "
+                    "other classes too, and no answer could separate them; give it to one of them, or the same list "
+                    "to both."
                 )
-    return made
+    return merged
 
 
 def _refuse_one(dataset: Dataset, count: int, name: str) -> None:
     if count == 1:
         raise InputError(
-            f"{dataset.where} has one class of the model only, {name}, and among one every answer is right; "
+            f"{dataset.where} has only one class of the model, {name}, for which every answer is right; "
             "`all_classes` keeps the model's other classes among the answers."
         )

@@ -14,11 +14,11 @@ Row = Float[Tensor, "representation"]
 EPSILON = 1e-5
 """Added to every deviation."""
 VALUES = 2**20
-"""Numbers in float64 that are made at a time: 8 MiB, which is also quicker than more."""
+"""Numbers in float64 that are computed at a time: 8 MiB, which is also faster than more."""
 
 
 def rows_at_once(*widths: int) -> int:
-    """Return how many rows of the widest matrix are made at a time."""
+    """Return how many rows of the widest matrix are computed at a time."""
     return max(VALUES // max(widths), 1)
 
 
@@ -43,7 +43,7 @@ class Whitening:
         return (features.double() - self.mean).div_(self.std)
 
     def parts(self, features: Matrix, *widths: int) -> Iterator[tuple[slice, Matrix]]:
-        """Whiten all rows, some at a time, with their places; `widths` are of what else is made of each row."""
+        """Yield whitened rows, some at a time, with their places; `widths` are those of the matrices made from them."""
         step = rows_at_once(features.shape[1], *widths)
         for start in range(0, len(features), step):
             rows = slice(start, min(start + step, len(features)))

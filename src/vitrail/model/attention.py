@@ -18,7 +18,7 @@ def attention_map(queries: Queries, keys: Keys, bias: AttentionMap | None = None
     return (scores if bias is None else scores + bias).softmax(dim=-1)
 
 
-def attend_in_sight(
+def attend_with_maps(
     queries: Queries,
     keys: Keys,
     values: Keys,
@@ -27,17 +27,17 @@ def attend_in_sight(
     heads: list[int],
     dropout: float = 0.0,
     first_only: bool = False,
-) -> tuple[Float[Tensor, "batch head kept head_dim"], Float[Tensor, "batch seen query key"]]:
+) -> tuple[Float[Tensor, "batch head kept head_dim"], Float[Tensor, "batch chosen query key"]]:
     """Compute A v with A of `heads` in memory, and return both; the other heads go through the fused kernel.
 
-    A is what the product reads, so that gradients reach it. With `first_only` it is still whole, and only its first
-    row is used.
+    The product reads this A, so gradients reach it. With `first_only` A is still complete, and only its first row is
+    used.
     """
     others = [head for head in range(queries.shape[1]) if head not in heads]
     weights = attention_map(queries[:, heads], keys[:, heads], None if bias is None else bias[:, heads])
     rows = 1 if first_only else queries.shape[2]
-    used = weights[:, :, :rows]
-    mixed = (F.dropout(used, dropout) if dropout else used) @ values[:, heads]
+    first_rows = weights[:, :, :rows]
+    mixed = (F.dropout(first_rows, dropout) if dropout else first_rows) @ values[:, heads]
     if others:
         rest = None if bias is None else bias[:, others, :rows]
         mixed_others = kernels.attend(
@@ -83,7 +83,7 @@ class SelfAttention(nn.Module):
         self.offsets = None if relative_tokens is None else nn.Parameter(torch.empty(2 * relative_tokens - 1, dim))
 
     def forward(self, tokens: Tokens, *, first_only: bool = False, maps: MapRecorder | None = None) -> KeptTokens:
-        """Let every token attend to every token, or only the first one; `maps` asks for A of some heads."""
+        """Let every token, or only the first, attend to all tokens; `maps` records A of some heads."""
         if first_only and maps is None:  # one query needs neither keys nor values
             first = kernels.attend_first(tokens, self.qkv, self.num_heads, self.bias, dropout=self.map_dropout)
             return self.dropout(self.out(first)).unsqueeze(1)
@@ -92,7 +92,7 @@ class SelfAttention(nn.Module):
         if maps is None:
             mixed = kernels.attend(queries, keys, values, bias, dropout=self.map_dropout)  # Eq. 6 and 7
         else:
-            mixed, weights = attend_in_sight(
+            mixed, weights = attend_with_maps(
                 queries, keys, values, bias, heads=maps.heads, dropout=self.map_dropout, first_only=first_only
             )
             maps.take(weights)
@@ -104,7 +104,7 @@ class SelfAttention(nn.Module):
         return queries, keys, values
 
     def bias(self, queries: Queries, keys: int) -> AttentionMap | None:
-        """Compute what relative positions add to the scores."""
+        """Compute the scores that relative positions add."""
         return None if self.offsets is None else relative_bias(queries, self.offsets, keys)
 
     @property
@@ -114,19 +114,19 @@ class SelfAttention(nn.Module):
 
 
 def attention_cost(config: ViTConfig, *, first_only: bool = False) -> Unit:
-    """Count one attention layer; with `first_only`, only the class token asks, but all products are counted."""
+    """Count one attention layer; with `first_only`, only the class token is a query, but all products are counted."""
     tokens, dim, heads = config.num_tokens, config.dim, config.num_heads
     wide, offsets = tokens * dim, 2 * tokens - 1
     relative, dropped = config.positions == "relative", config.attention_dropout > 0
     macs = 4 * wide * dim + 2 * wide * tokens + (wide * offsets if relative else 0)
     if first_only:  # the input, the lifted query and what it mixed, and the weights before and after softmax
-        kept = wide + 2 * heads * tokens + 2 * heads * dim
-        kept += 2 * heads * tokens if dropped else 0
-        kept += heads * offsets + dim if relative else 0
-        return Unit(macs=macs, kept=kept)
-    kept = 5 * wide + tokens * heads  # the input, q, k, v, the output's input, one sum for each query
-    if relative or dropped:  # torch's fused kernel takes neither: A is kept
-        kept += heads * tokens * tokens - heads * tokens
-    kept += 2 * heads * tokens * tokens if dropped else 0
-    kept += heads * tokens * offsets + wide if relative else 0
-    return Unit(macs=macs, kept=kept + (wide if config.dropout else 0))
+        activations = wide + 2 * heads * tokens + 2 * heads * dim
+        activations += 2 * heads * tokens if dropped else 0
+        activations += heads * offsets + dim if relative else 0
+        return Unit(macs=macs, activations=activations)
+    activations = 5 * wide + tokens * heads  # the input, q, k, v, the output's input, one sum for each query
+    if relative or dropped:  # torch's fused kernel supports neither: A is kept
+        activations += heads * tokens * tokens - heads * tokens
+    activations += 2 * heads * tokens * tokens if dropped else 0
+    activations += heads * tokens * offsets + wide if relative else 0
+    return Unit(macs=macs, activations=activations + (wide if config.dropout else 0))

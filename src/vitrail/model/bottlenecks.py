@@ -1,4 +1,4 @@
-"""What both ResNets cost: roots and bottlenecks by their shapes."""
+"""The cost of both ResNets: roots and bottlenecks by their shapes."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ class Bottleneck:
     inputs: int
     """Channels of its input."""
     width: int
-    """Channels inside; it puts out four times as many."""
+    """Channels inside; its output has four times as many."""
     before: Size
     """Rows and columns of its input."""
     after: Size
@@ -23,14 +23,14 @@ class Bottleneck:
     shortcut: bool
     """Whether its shortcut has a convolution."""
 
-    def cost(self, *, kept: int) -> Unit:
-        """Count its convolutions; what is kept depends on where its norms stand."""
+    def cost(self, *, activations: int) -> Unit:
+        """Count its convolutions; `activations` depend on where its norms are."""
         before, after, outputs = math.prod(self.before), math.prod(self.after), 4 * self.width
         macs = conv_macs(self.inputs, self.width, 1, before) + conv_macs(self.width, self.width, 3, after)
         macs += conv_macs(self.width, outputs, 1, after)
         if self.shortcut:
             macs += conv_macs(self.inputs, outputs, 1, after)
-        return Unit(macs=macs, kept=kept, entry=self.inputs * before)
+        return Unit(macs=macs, activations=activations, entry=self.inputs * before)
 
 
 def bottlenecks(blocks: tuple[int, ...], width: int, size: Size) -> Iterator[Bottleneck]:
@@ -44,18 +44,18 @@ def bottlenecks(blocks: tuple[int, ...], width: int, size: Size) -> Iterator[Bot
 
 
 def root_cost(width: int, channels: int, image_size: Size, *, same: bool) -> Unit:
-    """Count a root: a hybrid's pads SAME and has a norm and a ReLU, BiT's pads alike on all sides and has neither."""
+    """Count a root: a hybrid's has SAME padding, a norm and a ReLU; BiT's has equal padding on all sides."""
     half = halved(image_size)
     image = padded(image_size, 7)[0] if same and padded(image_size, 7)[1] else math.prod(image_size)
     pool_input = padded(half, 3)[0] if same else (half[0] + 2) * (half[1] + 2)
     places = 2 * width * math.prod(halved(half))  # a 64-bit index for each maximum
-    kept = channels * image + width * pool_input + places + (2 * width * math.prod(half) if same else 0)
+    activations = channels * image + width * pool_input + places + (2 * width * math.prod(half) if same else 0)
     macs = conv_macs(channels, width, 7, math.prod(half))
-    return Unit(macs=macs, kept=kept, entry=math.prod(image_size) * channels)
+    return Unit(macs=macs, activations=activations, entry=math.prod(image_size) * channels)
 
 
 def conv_macs(inputs: int, outputs: int, kernel: int, cells: int) -> int:
-    """Count the multiply-accumulates of a convolution with so many output cells."""
+    """Count the multiply-accumulates of a convolution with `cells` output cells."""
     return inputs * outputs * kernel * kernel * cells
 
 

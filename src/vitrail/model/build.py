@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.model import resnet, vit  # noqa: F401 - each ties its kind of model to its settings
+from vitrail.model import resnet, vit  # noqa: F401 - each registers its kind of model
 from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.init import initialise
 from vitrail.model.patches import Size
@@ -46,9 +46,9 @@ def config_of(model: str | ModelConfig | Model, **settings: Any) -> ModelConfig:
     if isinstance(model, str):
         return configure(model, **settings)
     config: ModelConfig = model.config if isinstance(model, Model) else model
-    known = {field.name for field in fields(config)}
-    for name in sorted(settings.keys() - known):
-        raise ConfigError(f"the model ({config.summary}) has no setting {name!r}.{did_you_mean(name, known)}")
+    names = {field.name for field in fields(config)}
+    for name in sorted(settings.keys() - names):
+        raise ConfigError(f"the model ({config.summary}) has no setting {name!r}.{did_you_mean(name, names)}")
     sizes = {name: as_size(settings[name]) for name in settings.keys() & {"image_size", "patch_size"}}
     return replace(config, **settings | sizes)
 

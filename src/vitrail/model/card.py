@@ -1,8 +1,8 @@
-"""A model as a notebook shows it: what it is, what it costs, what it knows."""
+"""The facts about a model for a notebook: kind, cost, image size, classes."""
 
 from collections.abc import Sequence
 
-from vitrail.base.notebook import table
+from vitrail.base.table import Table
 from vitrail.model.contract import Model
 from vitrail.model.patches import size_text
 
@@ -11,7 +11,7 @@ MOST_DIGITS = 12
 
 
 def card(model: Model) -> str:
-    """Return the facts about a model as an HTML table; its modules are what `print(model)` lists."""
+    """Return the facts about a model as an HTML table; `print(model)` lists its modules."""
     config, info = model.config, model.info
     parameters = sum(parameter.numel() for parameter in model.parameters())
     rows = [
@@ -22,7 +22,8 @@ def card(model: Model) -> str:
     ]
     if info.digest is not None:
         rows.append(("file", f"SHA-256 {info.digest[:MOST_DIGITS]}..."))
-    return table(f"{config.noun} ({config.summary})", ("", ""), rows, notes=info.notes)
+    title = f"{config.noun} ({config.summary})"
+    return Table(title=title, columns=("", ""), rows=tuple(rows), notes=info.notes).html()
 
 
 def _classes(count: int, labels: Sequence[str] | None) -> str:

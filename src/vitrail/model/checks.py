@@ -1,35 +1,40 @@
 """Refusals that every config of a model shares: each names the field, its value and what fits."""
 
 from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.base.numbers import check_whole
 from vitrail.model.patches import Size
 
+LARGEST_SIZE = 10**7
+"""Of a width, an image, a number of classes: more than any model has, and few enough to multiply."""
+LARGEST = {"depth": 4096, "blocks": 4096, "stages": 64}
+"""The same for what is built one by one."""
 
-def check_choice(name: str, given: str, known: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the known ones."""
-    if given not in known:
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the choices."""
+    if value not in choices:
         raise ConfigError(
-            f"{name} is {given!r}, but must be one of {', '.join(known)}.{did_you_mean(str(given), known)}"
+            f"{name} is {value!r}, but must be one of {', '.join(choices)}.{did_you_mean(str(value), choices)}"
         )
 
 
 def check_positive(**values: int) -> None:
     """Refuse anything but whole numbers from 1."""
     for name, value in values.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ConfigError(f"{name} is {value!r}, but must be a whole number of at least 1.")
+        check_whole(name, value, most=LARGEST.get(name.partition("[")[0], LARGEST_SIZE))
 
 
 def check_count(name: str, value: int) -> None:
     """Refuse anything but whole numbers from 0."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ConfigError(f"{name} is {value!r}, but must be a whole number of at least 0.")
+    check_whole(name, value, least=0, most=LARGEST_SIZE)
 
 
 def check_size(name: str, size: Size) -> None:
     """Refuse anything but a pair of positive whole numbers."""
-    good = isinstance(size, tuple) and len(size) == 2 and all(isinstance(side, int) and side > 0 for side in size)
-    if not good:
-        raise ConfigError(f"{name} is {size!r}, but must be (height, width), two whole numbers of at least 1.")
+    if not isinstance(size, tuple) or len(size) != 2:
+        raise ConfigError(f"`{name}` is {size!r}, but must be (height, width), two whole numbers of at least 1.")
+    for side in size:
+        check_whole(name, side, most=LARGEST_SIZE)
 
 
 def check_probability(**values: float) -> None:

@@ -1,4 +1,4 @@
-"""What a Vision Transformer is made of: one frozen dataclass, checked when it is made."""
+"""The settings of a Vision Transformer: one frozen dataclass, checked when it is made."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ class BackboneConfig:
     blocks: tuple[int, ...]
     """Units in each stage; (3, 4, 9) is the R50 whose stage 4 moved into stage 3, () the root alone."""
     width: int = 64
-    """Channels of the root; stage s puts out 4 * width * 2^(s-1)."""
+    """Channels of the root; stage s has 4 * width * 2^(s-1)."""
     norm_groups: int = 32
     """Groups of every group norm."""
     norm_eps: float = 1e-6
@@ -84,9 +84,9 @@ class ViTConfig(ModelConfig, kind="vit"):
     backbone: BackboneConfig | None = None
     """The convolutional network of a hybrid; None embeds pixels."""
     pool: Pool = "class-token"
-    """What the head sees: the class token, the mean over patch tokens, or attention pooling (MAP)."""
+    """The input of the head: the class token, the mean over patch tokens, or attention pooling (MAP)."""
     class_token: bool | None = None
-    """Whether a class token is prepended; None stands for: only when it is pooled."""
+    """Whether a class token is prepended; None means: only when it is pooled."""
     norm_pooled: bool = False
     """Apply the last LayerNorm after the mean over tokens (timm) and not before it (reference release)."""
     representation_size: int | None = None
@@ -96,7 +96,7 @@ class ViTConfig(ModelConfig, kind="vit"):
     position_placement: Placement = "input"
     """Where positions are added (App. D.4)."""
     position_resize: ResizeWay = "google"
-    """Whose interpolation a new grid gets."""
+    """The library whose interpolation a new grid uses."""
     gelu: Gelu = "tanh"
     """`tanh` as in the reference release, `erf` as in timm, Hugging Face and torchvision."""
     norm_eps: float = 1e-6
@@ -133,7 +133,7 @@ class ViTConfig(ModelConfig, kind="vit"):
         _ = self.grid
 
     def _check_combinations(self) -> None:
-        """Refuse settings that are fine one by one but not together."""
+        """Refuse settings that are valid one by one but not together."""
         if self.pool == "class-token" and not self.class_token:
             raise ConfigError(
                 "class-token pooling needs a class token, but class_token is False; "
@@ -141,7 +141,7 @@ class ViTConfig(ModelConfig, kind="vit"):
             )
         if self.norm_pooled and self.pool != "mean":
             raise ConfigError(
-                f"norm_pooled moves the last LayerNorm behind the mean over tokens, but pool is {self.pool!r}; "
+                f"norm_pooled moves the last LayerNorm after the mean over tokens, but pool is {self.pool!r}; "
                 "set pool='mean' or norm_pooled=False."
             )
         divisor = {"learned-2d": 2, "sincos-2d": 4}.get(self.positions, 1)
@@ -245,7 +245,7 @@ class ViTConfig(ModelConfig, kind="vit"):
 
     def move(self, old: ModelConfig, names: Iterable[str]) -> Move:
         """Resize the patch kernel for another patch size and positions for another grid; leave a tanh layer behind."""
-        assert isinstance(old, ViTConfig)  # noqa: S101 - one file tells of one kind
+        assert isinstance(old, ViTConfig)  # noqa: S101 - both configs are of one kind
         resized: dict[str, Callable[[Tensor], Tensor]] = {}
         notes: list[str] = []
         if self.patch_size != old.patch_size:
@@ -261,7 +261,7 @@ class ViTConfig(ModelConfig, kind="vit"):
                 notes.append(f"positions were resized from a grid of {size_text(old.grid)} to {size_text(self.grid)}.")
         bare = old.representation_size is not None and self.representation_size is None
         if bare:
-            notes.append(f"the representation layer of {old.representation_size} units was taken away.")
+            notes.append(f"the representation layer of {old.representation_size} units was removed.")
         return Move(
             resized=resized,
             dropped=("head.representation.",) if bare else (),
@@ -285,7 +285,7 @@ class ViTConfig(ModelConfig, kind="vit"):
         )
 
     def check_patches(self, *, drop: float, sizes: Sequence[Size]) -> None:
-        """Refuse to drop patches or change the grid where positions live inside the encoder, which knows one grid."""
+        """Refuse to drop patches or change the grid where positions are inside the encoder, which has one grid."""
         if (drop or sizes) and (self.positions == "relative" or self.position_placement != "input"):
             raise ConfigError(
                 f"positions {self.positions!r} placed at {self.position_placement!r} belong to one full grid; to drop "

@@ -1,4 +1,4 @@
-"""What every model is to the rest of the house: settings that build it, a pass, a head, layers from input to output.
+"""The contract between models and the rest of the package: settings, a pass, a head, layers from input to output.
 
 A new kind of model is a dataclass and a module, in any file:
 
@@ -7,9 +7,9 @@ A new kind of model is a dataclass and a module, in any file:
 
     class Toy(Model, config=ToyConfig): ...
 
-Settings name it by its `kind`; it is then built, trained, saved, loaded and evaluated like the others. The module says
-what it is: `layers` from input to output, the `last_linear`, and its pass as `encode` and `represent`, or, where there
-is nothing to show between, as `features` alone.
+Settings name it by its `kind`; it is then built, trained, saved, loaded and evaluated like the others. The module
+defines `layers` from input to output, the `last_linear`, and its pass as `encode` and `represent`, or as `features`
+alone where it has no intermediates to show.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ from vitrail.base.shapes import AttentionMap, Images, KeptPatches, Logits, PoolW
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size
 from vitrail.model.trace import Encoded, Reduce, Selection
-from vitrail.model.units import Unit, counted
+from vitrail.model.units import Unit, measure_unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +43,9 @@ class ModelConfig(Tagged, ABC):
     head_bias: float = 0.0
     """Initial bias of the last layer: 0 for softmax; about -log(classes) for sigmoid loss."""
     noun: ClassVar[str] = "model of another kind"
-    """What people call a model of this kind, after "a"."""
+    """The name of this kind of model, after "a"."""
     fixed: ClassVar[tuple[str, ...]] = ("channels",)
-    """Fields whose change makes another model, which no weights of this one fit."""
+    """Fields that weights depend on: a change makes another model."""
     module: ClassVar[type["Model"]]
     """The class that these settings build."""
     any_size: ClassVar[bool] = False
@@ -114,11 +114,11 @@ class ModelConfig(Tagged, ABC):
         return replace(self, head_bias=other.head_bias)
 
     def shrunk(self, image_size: Size) -> "ModelConfig":
-        """Return a model of the same kind that is so small that a step takes no time."""
+        """Return a model of the same kind, small enough for a step to take no time."""
         return replace(self, image_size=image_size)
 
     def clashes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return this model's own values of fixed fields that changes would make others."""
+        """Return this model's own values of the fixed fields that `changes` would alter."""
         own = {name: getattr(self, name) for name in self.fixed if name in changes}
         return {name: value for name, value in own.items() if value != changes[name]}
 
@@ -127,7 +127,7 @@ class ModelConfig(Tagged, ABC):
         return Move(new_head=self.num_classes != old.num_classes)
 
     def check_patches(self, *, drop: float, sizes: Sequence[Size]) -> None:  # noqa: ARG002 - for kinds with patches
-        """Refuse training that leaves out a part of the patches, or has images of other sizes, where that cannot be."""
+        """Refuse training with dropped patches or images of other sizes, where the model cannot do it."""
         if drop:
             raise ConfigError(f"a model of the kind {self.kind!r} has no patches to drop; leave drop_patches at 0.")
 
@@ -139,34 +139,34 @@ class Move:
     resized: Mapping[str, Callable[[Tensor], Tensor]] = field(default_factory=dict)
     """Tensors that change their shape, by name."""
     dropped: tuple[str, ...] = ()
-    """How the names of tensors begin that are left behind."""
+    """Prefixes of the names of tensors that are left behind."""
     new_head: bool = False
     """Whether the last linear layer starts again at zero."""
     notes: tuple[str, ...] = ()
-    """What the user should know about that, a sentence each."""
+    """What the user should know about the move, a sentence each."""
 
 
 def read_model_config(settings: Any, *, where: str = "the settings of the model") -> ModelConfig:
-    """Make the config of the kind that settings name."""
+    """Make the config of the kind that the settings name."""
     return from_dict(ModelConfig, settings, where=where)  # type: ignore[type-abstract]  # a member is made
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """One step of depth: layer decay counts these, shards are cut along them, freezing goes up to one."""
+    """One step of depth: the unit of layer decay, of sharding and of freezing."""
 
     name: str
     prefixes: tuple[str, ...]
     """How the names of its parameters begin."""
     block: nn.Module | None = None
-    """The module that is one of many alike, if it is one."""
+    """The module, if it is one of many of the same shape."""
 
 
 class Model(nn.Module, ABC):
-    """A network that maps images to logits, and knows its own anatomy."""
+    """A network that maps images to logits, and describes its own parts."""
 
     config: Any
-    """The settings that built it; each kind says which."""
+    """The settings that built it; each kind narrows the type."""
     info: ModelInfo
     """What goes with the weights: labels, preprocessing, provenance."""
     recompute: bool = False
@@ -193,7 +193,7 @@ class Model(nn.Module, ABC):
 
     def encode(
         self,
-        images: Images,  # noqa: ARG002 - for kinds that have it, as all the others
+        images: Images,  # noqa: ARG002 - for kinds that use it, as all the others
         *,
         kept: KeptPatches | None = None,  # noqa: ARG002
         drop_patches: float = 0.0,  # noqa: ARG002
@@ -205,20 +205,20 @@ class Model(nn.Module, ABC):
         reduce: Reduce | None = None,  # noqa: ARG002
         pooled_only: bool = False,  # noqa: ARG002
     ) -> Encoded:
-        """Run the network up to its head, and keep nothing on the way but what is asked for.
+        """Run the network up to its head, and return the intermediates that the arguments select.
 
-        Which patches: those that `kept` lists for each image, or a random part when `drop_patches` leaves some out,
-        drawn from `generator` or from torch's global one; the result has their numbers. `any_size` takes images of
-        another size than the model's own.
+        Patches: those that `kept` lists for each image, or a random part when `drop_patches` leaves some out, drawn
+        from `generator` or from torch's global one; the result has their numbers. `any_size` allows images of another
+        size than the model's own.
 
-        What is kept: the outputs of `layers`, numbered as by `layers()`, and of the blocks `attention` A of `heads`, or
-        what `reduce` makes of it as soon as it is there, so that one A at a time is in memory. `pooled_only` leaves out
-        whatever the head does not see, unless it is asked for.
+        Intermediates: the outputs of `layers`, numbered as by `layers()`, and A of the blocks `attention` for `heads`,
+        or the result of `reduce` on each A, so that only one A at a time is in memory. `pooled_only` skips everything
+        that the head does not see, unless it is selected.
         """
-        raise ConfigError(f"a {self.config.noun} shows nothing of what lies before its head; use features.")
+        raise ConfigError(f"a {self.config.noun} has no intermediates before its head; use features.")
 
     def represent(self, encoded: Tensor) -> Representation:
-        """Turn the encoder's output into what the last linear layer sees."""
+        """Turn the encoder's output into the input of the last linear layer."""
         return encoded
 
     def pool_weights(self, encoded: Tensor) -> PoolWeights:  # noqa: ARG002 - for kinds with tokens
@@ -234,10 +234,10 @@ class Model(nn.Module, ABC):
         return {}
 
     def units(self) -> list[Unit]:
-        """Return what each part of the network costs; a kind that does not say is counted by torch, as a whole."""
+        """Return the cost of each part of the network; by default torch counts the network as one part."""
         config: ModelConfig = self.config
         device = next(self.parameters()).device
-        return [counted(self, torch.empty(1, config.channels, *config.image_size, device=device))]
+        return [measure_unit(self, torch.empty(1, config.channels, *config.image_size, device=device))]
 
     def features(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Representation:
         """Compute the representation that the last linear layer sees."""
@@ -247,7 +247,7 @@ class Model(nn.Module, ABC):
     def attention_maps(
         self, images: Images, *, blocks: Selection = "all", heads: Selection = "all"
     ) -> dict[int, AttentionMap]:
-        """Return A (Eq. 6) of the chosen blocks and heads, by the number of the block, and keep nothing else."""
+        """Return A (Eq. 6) of the chosen blocks and heads, by the number of the block, and nothing else."""
         return self.encode(images, attention=blocks, heads=heads, pooled_only=True).attention
 
     def classify(self, representation: Representation) -> Logits:
@@ -259,7 +259,7 @@ class Model(nn.Module, ABC):
         return self.classify(self.features(images, drop_patches=drop_patches, any_size=any_size))
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the facts, where torch would list every module."""
+        """Return the facts about the model for a notebook, where torch would list every module."""
         from vitrail.model.card import card
 
         return card(self)
@@ -270,12 +270,12 @@ class Model(nn.Module, ABC):
 
     @property
     def backbone_patterns(self) -> tuple[str, ...]:
-        """Name everything but the last layer, as patterns to freeze."""
+        """Patterns that freeze everything but the last layer."""
         prefixes = {name.partition(".")[0] for name, _ in self.named_parameters() if not self.is_head(name)}
         return tuple(f"{prefix}.*" for prefix in sorted(prefixes))
 
     def is_head(self, name: str) -> bool:
-        """Tell whether a parameter belongs to the last linear layer."""
+        """Return whether a parameter belongs to the last linear layer."""
         return name.startswith(self.head_prefix)
 
     def zero_head(self) -> None:

@@ -1,4 +1,4 @@
-"""Standardised convolutions and SAME padding: what hybrids and BiT's ResNets are made of."""
+"""Standardised convolutions and SAME padding, for hybrids and BiT's ResNets."""
 
 from typing import Literal, Protocol, runtime_checkable
 
@@ -26,8 +26,8 @@ def standardise(kernel: Kernel, way: Standardisation, eps: float) -> Kernel:
 class StandardisedConv2d(nn.Module):
     """A convolution without bias whose kernel is standardised at every pass.
 
-    `same=True` pads as the reference release does: so much that the output is ceil(input / stride), the odd pixel
-    at the bottom and right. `same=False` pads (kernel - 1) / 2 on each side, as BiT does. For even inputs and
+    `same=True` pads as the reference release does: the output is ceil(input / stride), with the odd pixel at the
+    bottom and right. `same=False` pads (kernel - 1) / 2 on each side, as BiT does. For even inputs and
     stride 2 the two differ.
     """
 
@@ -61,7 +61,7 @@ class StandardisedConv2d(nn.Module):
 
 @runtime_checkable
 class NormedConvolutions(Protocol):
-    """What the configs of both ResNets say about their convolutions and norms."""
+    """The settings of convolutions and norms in the configs of both ResNets."""
 
     @property
     def norm_groups(self) -> int:

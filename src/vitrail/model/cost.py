@@ -1,4 +1,4 @@
-"""What a model costs, from its config alone: parameters, multiply-accumulates, values kept for the backward pass."""
+"""The cost of a model, from its config alone: parameters, multiply-accumulates, values kept for the backward pass."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ class Cost(Tabular):
     """The same when blocks, or the units of a ResNet, keep only their input and are computed again."""
 
     def tables(self) -> list[Table]:
-        """Return the figures with what they count."""
+        """Return the figures with notes."""
         rows = (
             ("parameters", f"{self.parameters:,}", counted(self.parameters)),
             ("tokens", str(self.tokens or "-"), ""),
@@ -43,6 +43,6 @@ def cost(config: ModelConfig) -> Cost:
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         tokens=config.sequence or None,
         macs=sum(unit.macs for unit in units),
-        activations=sum(unit.kept for unit in units),
-        checkpointed_activations=sum(unit.entry for unit in units) + max(unit.kept for unit in units),
+        activations=sum(unit.activations for unit in units),
+        checkpointed_activations=sum(unit.entry for unit in units) + max(unit.activations for unit in units),
     )

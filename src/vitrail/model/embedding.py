@@ -33,7 +33,7 @@ class Embedding(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, features: FeatureMap, *, kept: KeptPatches | None = None, recorder: Recorder = NOTHING) -> Tokens:
-        """Embed an image, or the feature map of a hybrid; `kept` names the patches that are not left out."""
+        """Embed an image, or the feature map of a hybrid; `kept` lists the patches to embed."""
         pixels = patchify(features, self.patch_size)
         patches = self.projection(pixels if kept is None else pick(pixels, kept))  # x_p E, in one matrix product
         recorder.name("patches", patches)
@@ -52,8 +52,8 @@ class Embedding(nn.Module):
         return self.dropout(tokens)
 
     def table(self, grid: Size, kept: KeptPatches | None) -> PositionTable | Tokens:
-        """Return E_pos, interpolated for images of another size, or its rows for some patches of each image."""
-        assert self.positions is not None  # noqa: S101 - asked only then
+        """Return E_pos, interpolated for images of another size, or its rows for the kept patches of each image."""
+        assert self.positions is not None  # noqa: S101 - called only then
         table = self.positions()
         if grid != self.grid:
             table = resize_positions(table, self.grid, grid, way=self.resize)
@@ -69,12 +69,12 @@ def embedding_cost(config: ViTConfig) -> Unit:
     channels = config.channels if config.backbone is None else config.backbone.channels
     pixels = math.prod(config.grid) * math.prod(config.patch_size) * channels
     mask = config.num_tokens * config.dim if config.dropout else 0
-    return Unit(macs=pixels * config.dim, kept=pixels + mask, entry=pixels)
+    return Unit(macs=pixels * config.dim, activations=pixels + mask, entry=pixels)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PatchChoice:
-    """Which patches of each image to encode: all, those of given numbers, or a random part."""
+    """Which patches of each image to encode: all, those of the numbers in `kept`, or a random part."""
 
     kept: KeptPatches | None = None
     """The numbers of the patches of each image, in raster order of the grid."""
@@ -84,13 +84,13 @@ class PatchChoice:
     """Where the random part comes from; None is torch's global generator."""
 
     def __post_init__(self) -> None:
-        """Refuse two ways at once."""
+        """Refuse two choices at once."""
         if self.kept is not None and self.drop:
-            raise ConfigError(f"both kept and drop_patches={self.drop} say which patches to keep; give one of them.")
+            raise ConfigError(f"both kept and drop_patches={self.drop} choose the patches to keep; give one of them.")
 
     @property
     def some(self) -> bool:
-        """Whether it is not simply all of them."""
+        """Whether some patches are left out or reordered."""
         return self.kept is not None or self.drop > 0
 
     def choose(self, features: FeatureMap, patch_size: Size) -> KeptPatches | None:

@@ -17,8 +17,8 @@ from vitrail.model.units import Unit
 def stochastic_depth(branch: Tensor, rate: float, generator: torch.Generator | None = None) -> Tensor:
     """Zero the branch for whole images with probability `rate`, and scale up the others."""
     shape = (branch.shape[0],) + (1,) * (branch.ndim - 1)
-    kept = torch.empty(shape, dtype=branch.dtype, device=branch.device).bernoulli_(1 - rate, generator=generator)
-    return branch * kept / (1 - rate)
+    mask = torch.empty(shape, dtype=branch.dtype, device=branch.device).bernoulli_(1 - rate, generator=generator)
+    return branch * mask / (1 - rate)
 
 
 class EncoderBlock(nn.Module):
@@ -33,7 +33,7 @@ class EncoderBlock(nn.Module):
         self.mlp = Mlp(config.dim, config.mlp_dim, gelu=config.gelu, dropout=config.dropout)
 
     def forward(self, tokens: Tokens, *, first_only: bool = False, maps: MapRecorder | None = None) -> KeptTokens:
-        """Map z_(l-1) to z_l, or to its first token only, which takes far less work; `maps` asks for A."""
+        """Map z_(l-1) to z_l, or to its first token only, which takes far less work; `maps` records A."""
         kept = tokens[:, :1] if first_only else tokens
         kept = kept + self.skip(self.attention(self.norm1(tokens), first_only=first_only, maps=maps))  # Eq. 2
         return kept + self.skip(self.mlp(self.norm2(kept)))  # Eq. 3
@@ -55,11 +55,11 @@ class Encoder(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(EncoderBlock(config, layer) for layer in range(config.depth))
         tables = {"input": 0, "every-layer": config.depth, "every-layer-shared": 1}[config.position_placement]
-        made = [
+        positions = [
             make_positions(config.positions, config.dim, config.grid, class_entry=bool(config.class_token))
             for _ in range(tables)
         ]
-        self.positions = nn.ModuleList(table for table in made if table is not None)
+        self.positions = nn.ModuleList(table for table in positions if table is not None)
         self.norm = None if config.norm_pooled else nn.LayerNorm(config.dim, eps=config.norm_eps)
 
     def forward(self, tokens: Tokens, *, first_only: bool = False, recorder: Recorder = NOTHING) -> KeptTokens:
@@ -88,9 +88,9 @@ class Encoder(nn.Module):
 def encoder_costs(config: ViTConfig) -> list[Unit]:
     """Count each block: its norms keep their inputs, with a mean and a deviation for each token."""
     wide = config.num_tokens * config.dim
-    norms = Unit(macs=0, kept=2 * wide + 4 * config.num_tokens, entry=wide)
+    norms = Unit(macs=0, activations=2 * wide + 4 * config.num_tokens, entry=wide)
     block = norms + attention_cost(config) + mlp_cost(config)
     if config.pool != "class-token":
         return [block] * config.depth
-    kept = wide + attention_cost(config, first_only=True).kept  # an MLP of one token keeps next to nothing
-    return [block] * (config.depth - 1) + [Unit(macs=block.macs, kept=kept, entry=wide)]
+    activations = wide + attention_cost(config, first_only=True).activations  # one token's MLP keeps little
+    return [block] * (config.depth - 1) + [Unit(macs=block.macs, activations=activations, entry=wide)]

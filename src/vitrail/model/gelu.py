@@ -19,7 +19,7 @@ def gelu(x: Tensor, kind: Gelu) -> Tensor:
     """Apply GELU: `erf` is its definition, `tanh` the approximation that the reference release uses.
 
     On a CPU torch's tanh kernel takes three times as long as the same function written with a sigmoid, so that form
-    is used there; both round alike, to 2.4e-7 |x| of the exact value in float32.
+    is used there; both round to within 2.4e-7 |x| of the exact value in float32.
     """
     if kind == "erf":
         return F.gelu(x)
@@ -31,7 +31,7 @@ def gelu(x: Tensor, kind: Gelu) -> Tensor:
 
 
 class _SigmoidGelu(torch.autograd.Function):
-    """The sigmoid form with one buffer; its gradient is torch's own kernel, so that only x is kept."""
+    """The sigmoid form with one buffer; its gradient is torch's own kernel, which needs only x."""
 
     generate_vmap_rule = True
 
@@ -51,7 +51,7 @@ class _SigmoidGelu(torch.autograd.Function):
 
 
 def gelu_(x: Tensor, kind: Gelu) -> Tensor:
-    """Apply GELU in place, without gradients, to a contiguous buffer on the CPU that nobody else needs."""
+    """Apply GELU in place, without gradients, to a contiguous buffer on the CPU that is not used again."""
     if kind == "erf":
         return torch.ops.aten.gelu_(x)
     for part in x.flatten().split(_CACHED):

@@ -1,4 +1,4 @@
-"""Tokens become an answer: pooling, the representation layer, the last linear layer (Eq. 4, App. D.3)."""
+"""From tokens to logits: pooling, the representation layer, the last linear layer (Eq. 4, App. D.3)."""
 
 import torch
 from torch import nn
@@ -62,7 +62,7 @@ class Head(nn.Module):
         return representation if self.linear is None else self.linear(representation)
 
     def represent(self, tokens: KeptTokens) -> Representation:
-        """Compute what the last linear layer sees."""
+        """Compute the input of the last linear layer."""
         if self.pool is not None:
             pooled = self.pool(tokens)
         elif self.pool_kind == "mean":
@@ -89,8 +89,8 @@ def head_cost(config: ViTConfig) -> Unit:
     """Count pooling, the representation layer and the last linear layer."""
     tokens, dim, width = config.num_tokens, config.dim, config.feature_width
     macs = (dim * width if config.representation_size else 0) + width * config.num_classes
-    kept = dim + width if config.pool == "class-token" else tokens * dim
+    activations = dim + width if config.pool == "class-token" else tokens * dim
     if config.pool == "attention":
         macs += 2 * tokens * dim * dim + 2 * tokens * dim + 2 * dim * dim + 2 * dim * config.mlp_dim
-        kept += 3 * tokens * dim
-    return Unit(macs=macs, kept=kept)
+        activations += 3 * tokens * dim
+    return Unit(macs=macs, activations=activations)

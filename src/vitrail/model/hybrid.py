@@ -72,11 +72,11 @@ class Backbone(nn.Module):
         for stage, units in enumerate(config.blocks):
             width = config.width * 2**stage
             strides = [1 if stage == 0 else 2] + [1] * (units - 1)
-            built = Stage()
+            blocks = Stage()
             for stride in strides:
-                built.append(PostActivationUnit(config, inputs, width, stride=stride))
+                blocks.append(PostActivationUnit(config, inputs, width, stride=stride))
                 inputs = 4 * width
-            self.stages.append(built)
+            self.stages.append(blocks)
 
     def forward(self, images: Images, *, recorder: Recorder = NOTHING) -> FeatureMap:
         """Map an image to the feature map that is cut into patches; each map has the name of its module."""
@@ -93,14 +93,14 @@ def backbone_costs(config: BackboneConfig, channels: int, image_size: Size) -> l
     for unit in bottlenecks(config.blocks, config.width, size):
         before, after = math.prod(unit.before), math.prod(unit.after)
         # The input, two norms with their ReLUs, the third norm, and the shortcut's.
-        kept = unit.inputs * before + 2 * unit.width * (before + after) + 4 * unit.width * after
+        activations = unit.inputs * before + 2 * unit.width * (before + after) + 4 * unit.width * after
         if unit.shortcut:
-            kept += 4 * unit.width * after
+            activations += 4 * unit.width * after
         cells, copied = padded(unit.before, 3)
         if unit.before != unit.after and copied:
-            kept += unit.width * cells
+            activations += unit.width * cells
         size = unit.after
-        units.append(unit.cost(kept=kept))
+        units.append(unit.cost(activations=activations))
     if config.blocks:  # the last ReLU's output, of which patches are a copy
-        units.append(Unit(macs=0, kept=config.channels * math.prod(size)))
+        units.append(Unit(macs=0, activations=config.channels * math.prod(size)))
     return units

@@ -1,4 +1,4 @@
-"""What goes with the weights of a model, in its file and in memory."""
+"""What accompanies the weights of a model, in its file and in memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +18,6 @@ class ModelInfo:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Where the weights come from: data, settings, figures, versions."""
     digest: str | None = None
-    """SHA-256 of the file that the weights come from; it was checked."""
+    """SHA-256 of the file that the weights come from, already verified."""
     notes: tuple[str, ...] = ()
     """What the user should know about what was read or changed, a sentence each."""

@@ -1,8 +1,8 @@
 """Every initial value of every model, as the reference release sets it: one list, read top-down.
 
 The first pattern that a parameter's name matches decides. Dense kernels are Xavier-uniform; convolution kernels,
-the patch projection and the representation layer LeCun-normal; the class token and the last layer start at zero, so
-that a new model answers every class alike.
+the patch projection and the representation layer LeCun-normal; the class token and the last layer start at zero: a
+new model gives every class the same score.
 """
 
 import math
@@ -111,7 +111,7 @@ def initialise(model: Model, *, head_bias: float, generator: Generator | None = 
 
 @torch.no_grad()
 def fill_fixed_tables(model: nn.Module) -> None:
-    """Compute what a model holds but no file stores."""
+    """Compute the fixed tables of a model, which no file stores."""
     for module in model.modules():
         if isinstance(module, SinCos2d):
             module.table.copy_(sincos_2d(module.dim, module.grid, class_entry=module.class_entry))

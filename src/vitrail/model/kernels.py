@@ -1,8 +1,8 @@
-"""The fast forms of attention and MLP, and when each is taken; all give the same numbers, up to rounding.
+"""The fast forms of attention and MLP, and when each is used; all give the same numbers, up to rounding.
 
-| form                                | taken when                                   | gain                            |
+| form                                | used when                                    | gain                            |
 |-------------------------------------|----------------------------------------------|---------------------------------|
-| attention that never stores A       | nobody asks for A                            | memory, and time on every device|
+| attention that never stores A       | A is not recorded                            | memory, and time on every device|
 | one query, no keys or values        | only the first token is needed (last block)  | almost all of the last block    |
 | GELU in its own input's memory      | inference on a CPU, not compiled             | up to a tenth of the MLP        |
 
@@ -37,7 +37,7 @@ def attend_first(
     """Compute [SA_1; ...; SA_k] of the first token without keys or values for the others.
 
     With one query, q . (x U_k) = (q U_k^T) . x and A (x U_v) = (A x) U_v: the kernels move from N tokens to one.
-    The bias of the keys adds the same to every score, which softmax ignores; `bias` gives what relative positions add.
+    The bias of the keys adds the same to every score, which softmax ignores; `bias` adds relative positions.
     """
     dim, heads = tokens.shape[2], (num_heads, -1)
     query_kernel, key_kernel, value_kernel = qkv.weight.split(dim)
@@ -45,17 +45,17 @@ def attend_first(
     queries = F.linear(tokens[:, 0], query_kernel, query_bias).unflatten(1, heads)  # batch head head_dim
     lifted = (queries.transpose(0, 1) @ key_kernel.unflatten(0, heads)).transpose(0, 1)  # batch head dim
     scores = lifted @ tokens.mT * queries.shape[2] ** -0.5  # batch head token
-    added = bias(queries.unsqueeze(2), tokens.shape[1])
-    weights = (scores if added is None else scores + added.squeeze(2)).softmax(dim=-1)
+    position_scores = bias(queries.unsqueeze(2), tokens.shape[1])
+    weights = (scores if position_scores is None else scores + position_scores.squeeze(2)).softmax(dim=-1)
     weights = F.dropout(weights, dropout) if dropout else weights
     mixed = (weights @ tokens).transpose(0, 1) @ value_kernel.unflatten(0, heads).mT  # head batch head_dim
     return mixed.transpose(0, 1).flatten(1) + value_bias
 
 
 def activate(hidden: Tensor, kind: Gelu) -> Tensor:
-    """Apply GELU to a buffer that nobody else needs: in its own memory where no gradient will ask for it.
+    """Apply GELU to a buffer that is not used again: in its own memory where no gradient needs it.
 
-    A second buffer of that size costs more than the function itself, because its pages must be found first.
+    A second buffer of that size costs more than the function itself, because the system must clear its pages.
     """
     plain = hidden.device.type == "cpu" and hidden.dtype in (torch.float32, torch.float64)
     if plain and not torch.is_grad_enabled() and not torch.compiler.is_compiling() and hidden.is_contiguous():

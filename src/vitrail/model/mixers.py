@@ -1,4 +1,4 @@
-"""What lets the tokens of a block see each other: the seam where another mixer than self-attention goes in."""
+"""The token mixer of a block: the place for mixers other than self-attention."""
 
 from vitrail.model.attention import SelfAttention
 from vitrail.model.config import ViTConfig
@@ -8,7 +8,7 @@ def make_mixer(config: ViTConfig, layer: int) -> SelfAttention:  # noqa: ARG001 
     """Build the token mixer of a block, numbered from 0.
 
     A block calls it between its first LayerNorm and its first residual (Eq. 2) as `mixer(tokens, first_only=...,
-    maps=...)`: `first_only` needs the first token alone, and `maps`, where it is not None, asks for A of some heads.
+    maps=...)`: `first_only` needs the first token alone, and `maps`, where it is not None, records A of some heads.
     """
     return SelfAttention(
         config.dim,

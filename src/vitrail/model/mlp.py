@@ -29,4 +29,4 @@ def mlp_cost(config: ViTConfig) -> Unit:
     """Count the two layers; the input and the hidden layer before and after GELU are kept, and masks of dropout."""
     wide, hidden = config.num_tokens * config.dim, config.num_tokens * config.mlp_dim
     masks = wide + hidden if config.dropout else 0
-    return Unit(macs=2 * wide * config.mlp_dim, kept=wide + 2 * hidden + masks)
+    return Unit(macs=2 * wide * config.mlp_dim, activations=wide + 2 * hidden + masks)

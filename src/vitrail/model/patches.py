@@ -25,7 +25,7 @@ def patch_grid(image_size: Size, patch_size: Size) -> Size:
 
 
 def size_text(size: tuple[int, ...]) -> str:
-    """Write a size the way people do: 224x224."""
+    """Write a size as 224x224."""
     return "x".join(map(str, size))
 
 
@@ -33,7 +33,7 @@ def patchify(images: Float[Tensor, "batch channel height width"], patch_size: Si
     """Flatten each patch into a row: x in R^(H x W x C) -> x_p in R^(N x P^2 C).
 
     The values of a patch run over channel, then row, then column: the order in which a convolution kernel is
-    stored, so that E is the same memory as the kernel of a strided convolution.
+    stored, which makes E the same memory as the kernel of a strided convolution.
     """
     batch, channels, height, width = images.shape
     rows, columns = patch_grid((height, width), patch_size)
@@ -49,7 +49,7 @@ def unpatchify(patches: PatchPixels, patch_size: Size, grid: Size) -> Images:
 
 
 def resize_patch_kernel(kernel: Tensor, old: Size, new: Size) -> Tensor:
-    """Find the kernel for patches of another size that answers a resized patch most like the old one did.
+    """Compute the kernel for patches of another size whose response to a resized patch is closest to the old one.
 
     With B the matrix that resizes a patch x, the new kernel w' minimises E |<x, w> - <B x, w'>|^2 over white x: it
     is the least-squares solution of B^T w' = w, and exact when patches grow.

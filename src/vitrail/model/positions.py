@@ -1,4 +1,4 @@
-"""Where a patch is: every kind of position of App. D.4, and how a table moves to another grid (Sec. 3.2).
+"""Positions of patches: every kind of App. D.4, and how a table is resized for another grid (Sec. 3.2).
 
 | kind       | parameters                                         | paper             |
 |------------|----------------------------------------------------|-------------------|
@@ -9,7 +9,7 @@
 | relative   | one row for each offset, as keys inside attention  | D.4               |
 
 The first four are added to tokens: at the input, at every layer with a table each, or at every layer with one
-shared table. Relative positions live in every block's attention (`attention.py`), a table each.
+shared table. Relative positions are in every block's attention (`attention.py`), a table each.
 """
 
 import re
@@ -123,7 +123,7 @@ def resize_positions(
     """
     if way not in get_args(ResizeWay):
         raise ConfigError(
-            f"no way of resizing positions is called {way!r}; choose one of {', '.join(get_args(ResizeWay))}."
+            f"there is no way {way!r} of resizing positions; choose one of {', '.join(get_args(ResizeWay))}."
             + did_you_mean(way, get_args(ResizeWay))
         )
     extra = len(table) - old[0] * old[1]

@@ -33,7 +33,7 @@ class ResNetConfig(ModelConfig, kind="resnet"):
     blocks: tuple[int, ...]
     """Units in each stage; (3, 4, 6, 3) for R50."""
     width: int = 64
-    """Channels of the root: 64 times the x of R50x1, R50x2, ...; stage s puts out 4 * width * 2^(s-1)."""
+    """Channels of the root: 64 times the x of R50x1, R50x2, ...; stage s has 4 * width * 2^(s-1)."""
     norm_groups: int = 32
     """Groups of every group norm."""
     norm_eps: float = 1e-5
@@ -117,12 +117,12 @@ class ResNet(Model, config=ResNetConfig):
         inputs = config.width
         for stage, units in enumerate(config.blocks):
             width = config.width * 2**stage
-            built = Stage()
+            blocks = Stage()
             for unit in range(units):
                 stride = 2 if stage > 0 and unit == 0 else 1
-                built.append(PreActivationUnit(config, inputs, width, stride=stride))
+                blocks.append(PreActivationUnit(config, inputs, width, stride=stride))
                 inputs = 4 * width
-            self.stages.append(built)
+            self.stages.append(blocks)
         self.norm = make_norm(config, inputs)
         self.linear = nn.Linear(inputs, config.num_classes) if config.num_classes else None
 
@@ -172,11 +172,11 @@ class ResNet(Model, config=ResNetConfig):
         units = [root_cost(config.width, config.channels, config.image_size, same=False)]
         for unit in bottlenecks(config.blocks, config.width, size):
             before, after = math.prod(unit.before), math.prod(unit.after)
-            kept = 2 * unit.inputs * before + 2 * unit.width * (before + after)  # three norms with their ReLUs
+            activations = 2 * unit.inputs * before + 2 * unit.width * (before + after)  # three norms with their ReLUs
             size = unit.after
-            units.append(unit.cost(kept=kept))
+            units.append(unit.cost(activations=activations))
         cells, width = math.prod(size), config.feature_width
-        return [*units, Unit(macs=width * config.num_classes, kept=(2 * cells + 1) * width, entry=width * cells)]
+        return [*units, Unit(macs=width * config.num_classes, activations=(2 * cells + 1) * width, entry=width * cells)]
 
     def trace(self, images: Images) -> ResNetTrace:
         """Run one pass and return every named intermediate."""
@@ -186,7 +186,7 @@ class ResNet(Model, config=ResNetConfig):
         return ResNetTrace(feature_maps=recorder.named, representation=representation, logits=logits)
 
     def run(self, images: Images, recorder: Recorder = NOTHING) -> FeatureMap:
-        """Map images to the output of the last stage, and leave with the recorder what it asks for."""
+        """Map images to the output of the last stage, and record the selected intermediates."""
         features = self.shrink(images)
         recorder.name("root", features)
         recorder.layer(0, features)

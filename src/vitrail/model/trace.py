@@ -1,4 +1,4 @@
-"""What one pass through a model computes on the way, by name, and the recorder that keeps it."""
+"""The intermediates of one pass through a model, by name, and the recorder that collects them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ Reduce = Callable[[AttentionMap], Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Encoded:
-    """What an encoder makes of images, with what was asked for on the way."""
+    """The output of an encoder, with the selected intermediates."""
 
     output: Tensor
     """What `represent` takes: the tokens after the last LayerNorm, or a ResNet's feature map after its last norm."""
     kept: KeptPatches | None = None
-    """Which patches of each image were encoded; None stands for all of them, in order."""
+    """The patches of each image that were encoded; None means all of them, in order."""
     layers: dict[int, Tensor] = field(default_factory=dict)
     """The outputs of the chosen layers: 0 is z_0 (Eq. 1), l is z_l (Eq. 3)."""
     attention: dict[int, Tensor] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Trace:
     encoded: Tokens
     """The tokens after the last LayerNorm (Eq. 4 for the class token)."""
     representation: Representation
-    """What the last linear layer sees."""
+    """The input of the last linear layer."""
     logits: Logits
     """What `model(images)` returns."""
 
@@ -60,13 +60,13 @@ class ResNetTrace:
     feature_maps: dict[str, Tensor]
     """The output of the root and of every unit, by the name of the module."""
     representation: Representation
-    """What the last linear layer sees."""
+    """The input of the last linear layer."""
     logits: Logits
     """What `model(images)` returns."""
 
 
 class MapRecorder:
-    """Asks one attention layer for A of some heads, and keeps it, or what `reduce` makes of it, in `weights`."""
+    """Collects A of some heads of one attention layer, or the result of `reduce` on it, in `weights`."""
 
     def __init__(self, heads: list[int], reduce: Reduce | None = None) -> None:
         self.heads, self.reduce = heads, reduce
@@ -78,7 +78,7 @@ class MapRecorder:
 
 
 class Recorder:
-    """Keeps, of one pass, what was asked for and nothing else; the lean pass has one that keeps nothing."""
+    """Collects the selected intermediates of one pass; `NOTHING` collects none."""
 
     def __init__(
         self,
@@ -89,33 +89,33 @@ class Recorder:
         reduce: Reduce | None = None,
         by_name: bool = False,
     ) -> None:
-        self.wanted, self.by_name = frozenset(layers), by_name
+        self.numbers, self.by_name = frozenset(layers), by_name
         self.maps = {block: MapRecorder(list(heads), reduce) for block in attention}
         self.layers: dict[int, Tensor] = {}
         self.named: dict[str, Tensor] = {}
 
     def layer(self, number: int, output: Tensor) -> None:
-        """Take the output of a layer, 0 for the embedding."""
-        if number in self.wanted:
+        """Record the output of a layer, 0 for the embedding."""
+        if number in self.numbers:
             self.layers[number] = output
 
     def name(self, name: str, value: Tensor) -> None:
-        """Take an intermediate that has a name: the patches, or a feature map."""
+        """Record an intermediate that has a name: the patches, or a feature map."""
         if self.by_name:
             self.named[name] = value
 
     @property
     def attention(self) -> dict[int, Tensor]:
-        """What the pass left of the maps, by block."""
+        """The recorded maps, or their reductions, by block."""
         return {block: maps.weights for block, maps in self.maps.items() if maps.weights is not None}
 
 
 NOTHING = Recorder()
-"""The recorder of the lean pass."""
+"""The recorder of a pass without intermediates."""
 
 
 def select(selection: Selection, count: int, what: str) -> list[int]:
-    """Turn a selection into numbers from 0 to count - 1, in the order given."""
+    """Turn a selection into numbers from 0 to count - 1, in the order of the selection."""
     if selection is None:
         return []
     if isinstance(selection, str):
@@ -125,7 +125,7 @@ def select(selection: Selection, count: int, what: str) -> list[int]:
     wrong = [number for number in selection if not -count <= number < count]
     if wrong:
         raise ConfigError(
-            f"asked to trace {what} {', '.join(map(str, wrong))}, but there are {count}: 0 to {count - 1}, "
+            f"there are no {what} {', '.join(map(str, wrong))} to trace: there are {count}, 0 to {count - 1}, "
             f"or {-count} to -1 from the end."
         )
     numbers = [number % count for number in selection]

@@ -1,4 +1,4 @@
-"""What the parts of a model cost, one image at a time; each formula stands beside the module that it is about."""
+"""The cost of the parts of a model, for one image; each formula stands beside its module."""
 
 from dataclasses import dataclass
 
@@ -10,27 +10,27 @@ from torch.utils.flop_counter import FlopCounterMode
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """The cost of a part that activation checkpointing would treat as one."""
+    """The cost of a part that activation checkpointing treats as one."""
 
     macs: int
     """Multiply-accumulates of one forward pass as the paper counts them: every token through every block."""
-    kept: int
+    activations: int
     """Values kept for the backward pass."""
     entry: int = 0
     """Size of its input."""
 
     def __add__(self, other: "Unit") -> "Unit":
-        """Return the two as one, which begins where the first does."""
-        return Unit(macs=self.macs + other.macs, kept=self.kept + other.kept, entry=self.entry)
+        """Return both as one unit, with the input of the first."""
+        return Unit(macs=self.macs + other.macs, activations=self.activations + other.activations, entry=self.entry)
 
 
-def counted(model: nn.Module, image: Tensor) -> Unit:
-    """Let torch count a training pass of a model without memory, as one unit."""
-    kept = 0
+def measure_unit(model: nn.Module, image: Tensor) -> Unit:
+    """Count a training pass of a model with torch, as one unit; on device "meta" it takes no memory."""
+    activations = 0
 
     def keep(tensor: Tensor) -> Tensor:
-        nonlocal kept
-        kept += 0 if isinstance(tensor, nn.Parameter) else tensor.numel()
+        nonlocal activations
+        activations += 0 if isinstance(tensor, nn.Parameter) else tensor.numel()
         return tensor
 
     with (
@@ -39,4 +39,4 @@ def counted(model: nn.Module, image: Tensor) -> Unit:
         saved_tensors_hooks(keep, lambda tensor: tensor),
     ):
         model(image)
-    return Unit(macs=counter.get_total_flops() // 2, kept=kept, entry=image.numel())
+    return Unit(macs=counter.get_total_flops() // 2, activations=activations, entry=image.numel())

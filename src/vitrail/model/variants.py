@@ -54,36 +54,36 @@ _NAME = re.compile(
 def named_config(name: str, **settings: Any) -> ViTConfig | ResNetConfig:
     """Return the config that a name stands for, with the fields in `settings` changed.
 
-    "ViT-" in front of a size is optional, and any patch size goes: "B/12", "B/16x8".
+    "ViT-" in front of a size is optional, and any patch size is allowed: "B/12", "B/16x8".
     """
     kind, fields = _parse(name)
-    known = {field.name for field in dataclasses.fields(kind)}
-    for field in sorted(settings.keys() - known):
+    names = {field.name for field in dataclasses.fields(kind)}
+    for field in sorted(settings.keys() - names):
         raise ConfigError(
-            f"{name} has no setting {field!r}; it has {', '.join(sorted(known))}.{did_you_mean(field, known)}"
+            f"{name} has no setting {field!r}; it has {', '.join(sorted(names))}.{did_you_mean(field, names)}"
         )
     return kind(**fields | settings)
 
 
 def _parse(name: str) -> tuple[type[ViTConfig] | type[ResNetConfig], dict[str, Any]]:
     """Read a name as a kind of model and the fields that it sets."""
-    found = _NAME.fullmatch(name.strip())
-    if not found or bool(found["plus"]) != bool(found["resnet"] and found["size"]) or not any(found.groups()):
+    match = _NAME.fullmatch(name.strip())
+    if not match or bool(match["plus"]) != bool(match["resnet"] and match["size"]) or not any(match.groups()):
         raise _unknown(name)
-    if found["size"] is None:
-        return ResNetConfig, _resnet_fields(name, found["layers"], int(found["width"] or 1))
-    if found["size"] not in SIZES:
+    if match["size"] is None:
+        return ResNetConfig, _resnet_fields(name, match["layers"], int(match["width"] or 1))
+    if match["size"] not in SIZES:
         raise _unknown(name)
-    size = dataclasses.asdict(SIZES[found["size"]])
-    patch = int(found["patch"])
-    if patch == 0 or found["patch_width"] == "0":
+    size = dataclasses.asdict(SIZES[match["size"]])
+    patch = int(match["patch"])
+    if patch == 0 or match["patch_width"] == "0":
         raise ConfigError(f"the model {name!r} has patches without pixels; write the patch size as in B/16.")
-    if found["resnet"] is None:
-        return ViTConfig, size | {"patch_size": (patch, int(found["patch_width"] or patch))}
-    if found["patch_width"] is not None:
+    if match["resnet"] is None:
+        return ViTConfig, size | {"patch_size": (patch, int(match["patch_width"] or patch))}
+    if match["patch_width"] is not None:
         raise _unknown(name)
-    patch_size, blocks = _hybrid_layout(name, found["layers"], patch)
-    backbone = BackboneConfig(blocks=blocks, width=64 * int(found["width"] or 1))
+    patch_size, blocks = _hybrid_layout(name, match["layers"], patch)
+    backbone = BackboneConfig(blocks=blocks, width=64 * int(match["width"] or 1))
     return ViTConfig, size | {"patch_size": (patch_size, patch_size), "backbone": backbone}
 
 

@@ -96,7 +96,7 @@ class ViT(Model, config=ViTConfig):
         any_size: bool = False,
         pooled_only: bool = False,
     ) -> Encoded:
-        """Map images to tokens (Fig. 1), and leave with the recorder what it asks for on the way."""
+        """Map images to tokens (Fig. 1), and record the selected intermediates."""
         config = self.config
         check_images(images, config.channels, None if any_size else config.image_size)
         if patches.some or any_size:
@@ -104,7 +104,7 @@ class ViT(Model, config=ViTConfig):
         features = images if self.backbone is None else self.backbone(images, recorder=recorder)
         kept = patches.choose(features, config.patch_size)
         tokens = self.embedding(features, kept=kept, recorder=recorder)
-        first_only = pooled_only and config.pool == "class-token" and config.depth not in recorder.wanted
+        first_only = pooled_only and config.pool == "class-token" and config.depth not in recorder.numbers
         tokens = self.encoder(tokens, first_only=first_only, recorder=recorder)
         return Encoded(
             output=tokens,
@@ -151,7 +151,7 @@ class ViT(Model, config=ViTConfig):
 
 
 def check_images(images: Images, channels: int, image_size: Size | None) -> None:
-    """Refuse images that do not fit the model; without `image_size` any size goes."""
+    """Refuse images that do not fit the model; without `image_size` any size is allowed."""
     if images.ndim != 4:
         raise InputError(
             f"images have the shape {tuple(images.shape)}, but the model needs (batch, {channels}, height, width); "
@@ -167,9 +167,9 @@ def check_images(images: Images, channels: int, image_size: Size | None) -> None
             f"images of the shape {tuple(images.shape)} have {images.shape[1]} channels, but {channels} are needed; "
             f"pass (batch, {channels}, height, width), or create the model with channels={images.shape[1]}."
         )
-    given = (images.shape[2], images.shape[3])
-    if image_size is not None and given != image_size:
+    size = (images.shape[2], images.shape[3])
+    if image_size is not None and size != image_size:
         raise InputError(
-            f"images are {size_text(given)}, but the model was made for {size_text(image_size)}; "
-            f"resize the images or create the model with image_size={given}."
+            f"images are {size_text(size)}, but the model was made for {size_text(image_size)}; "
+            f"resize the images or create the model with image_size={size}."
         )

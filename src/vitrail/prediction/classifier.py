@@ -13,10 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vitrail.base.errors import ConfigError, ImageError, InputError
-from vitrail.base.notebook import table
-from vitrail.base.ranks import best_device, check_device
+from vitrail.base.errors import ImageError, InputError
+from vitrail.base.numbers import MOST_BATCH, MOST_WORKERS, check_whole
+from vitrail.base.ranks import as_device, best_device
 from vitrail.base.shapes import NewPixels, PixelBatch
+from vitrail.base.table import Table
 from vitrail.checkpoint.files import head_notes, load
 from vitrail.checkpoint.store import check_labels
 from vitrail.data.classes import few
@@ -86,8 +87,7 @@ class Classifier:
         `labels` are the names of the classes or a file of them, where the model's own are not wanted or missing; an
         `image_size` other than the model's interpolates its positions.
         """
-        where = best_device() if str(device) == "auto" else torch.device(device)
-        check_device(where)
+        where = best_device() if str(device) == "auto" else as_device(device)
         overrides = {} if image_size is None else {"image_size": as_size(image_size)}
         model = load(Path(path), pickle=pickle, device=where, **overrides)
         return cls.of(model, labels=labels, batch=batch, workers=workers, compiled=compiled, called=os.fspath(path))
@@ -104,9 +104,9 @@ class Classifier:
         called: str = "the model",
     ) -> "Classifier":
         """Put together what predicts, around a model in memory or any engine; `called` is its name in messages."""
-        for name, number in (("batch", batch), ("workers", workers)):
-            if number is not None and number < 1:
-                raise ConfigError(f"{name} is {number}, but must be at least 1.")
+        for name, number, most in (("batch", batch, MOST_BATCH), ("workers", workers, MOST_WORKERS)):
+            if number is not None:
+                check_whole(name, number, most=most)
         info, fresh = ModelInfo(), list[str]()
         if isinstance(model, Engine):
             engine = model
@@ -168,8 +168,7 @@ class Classifier:
         another, as they do inside of every product of matrices that they share (docs/log.md). Elsewhere workers read,
         and this thread computes.
         """
-        if top < 1:
-            raise ConfigError(f"top is {top}, but must be at least 1.")
+        check_whole("top", top)
         side_by_side = self.engine.concurrent
         share = -(-len(rows) // self.workers) if side_by_side else self.batch  # few images are for all workers too
         size = max(min(self.batch, share), 1)
@@ -212,7 +211,7 @@ class Classifier:
             ("images", f"{size_text(pixels.image_size)}, {pixels.geometry}, {pixels.interpolation}"),
             ("computes", f"{engine.dtype} on {engine.device}, {self.batch} images at once"),
         ]
-        return table("Classifier", ("", ""), rows, notes=self.notes)
+        return Table(title="Classifier", columns=("", ""), rows=tuple(rows), notes=tuple(self.notes)).html()
 
 
 def most_probable(scores: Scores, top: int) -> list[Answer]:

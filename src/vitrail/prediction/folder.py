@@ -28,6 +28,7 @@ from vitrail.data.index import Names, NamesBuilder, map_arrays, write_arrays
 from vitrail.data.pictures import missing
 from vitrail.data.sources.files import is_inside, read_inside, real_folder, real_folders
 from vitrail.data.sources.folder import find_images
+from vitrail.data.sources.patterns import matching
 from vitrail.data.sources.pile import is_image
 
 _ANYWHERE = b"/"
@@ -149,7 +150,7 @@ class _Found:
     def add_pattern(self, pattern: str) -> None:
         """Note the images that a pattern finds below its fixed part."""
         (root,) = real_folders(_fixed(pattern))
-        matches = sorted(map(os.fsencode, glob.iglob(pattern, recursive=True)))  # noqa: PTH207
+        matches = sorted(map(os.fsencode, matching(pattern)))
         before = len(self.names) + self.twice
         for path in matches:
             if not is_inside(os.path.realpath(path), (root,)):
@@ -164,10 +165,7 @@ class _Found:
     def _add_inner(self, folder: bytes, root: bytes, *, deep: bool) -> None:
         if deep:  # the pattern itself goes through folders
             return
-        try:
-            paths, ignored = find_images(Path(os.fsdecode(folder)))
-        except InputError:
-            return  # a folder among others may hold no images
+        paths, ignored = find_images(Path(os.fsdecode(folder)), needed=False)
         self.ignored += ignored
         for path in paths:
             self.add(path, root)

@@ -3,8 +3,8 @@
     predictions.csv.parts/
         job.json                   what the answers belong to: the model, the files, the settings
         files.index                the files, for other ranks
-        <start>-<rank>.jsonl       answers of one process, a line each: [row, [[class, probability], ...]]
-                                   or [row, reason]
+        <start>-<rank>.jsonl       answers of one process, a line each: [row, [[class, probability], ...], checksum]
+                                   or [row, reason, checksum]
         <start>-<rank>.done.jsonl  the same, when the process has answered everything that was its share
         lock                       held while somebody works here
 
@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields
@@ -25,8 +26,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from vitrail.base.errors import ImageError, InputError, WriteError
-from vitrail.base.files import atomic_write, held
+from vitrail.base.errors import ConfigError, ImageError, InputError, WriteError
+from vitrail.base.files import atomic_write, hold
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.prediction.classifier import Answer
@@ -101,7 +102,7 @@ class Parts:
             raise WriteError(
                 f"{self.folder} could not be made: {error.strerror or error}; give another `out`."
             ) from None
-        with held(self.folder / "lock"):
+        with hold(self.folder / "lock"):
             yield
 
     def enter(self, job: Job, listing: Listing) -> None:
@@ -117,7 +118,7 @@ class Parts:
     def _check(self, job: Job) -> None:
         try:
             there = from_dict(Job, json.loads(self._job.read_bytes()), where=f"the settings in {self._job}")
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError, ConfigError) as error:
             raise InputError(f"{self._job} cannot be read ({error}); remove {self.folder} to start again.") from None
         found = [
             _WORDS.get(field.name) or f"{field.name} is {_text(getattr(job, field.name))} here and {_text(other)} there"
@@ -145,8 +146,13 @@ class Parts:
             errors={},
         )
         for path in sorted(self.folder.glob("*.jsonl")):
-            with path.open("rb") as file:
-                _fill(table, file)
+            try:
+                with path.open("rb") as file:
+                    _fill(table, file)
+            except OSError as error:
+                raise InputError(
+                    f"{path} cannot be read ({error.strerror or error}); remove {self.folder} to start again."
+                ) from None
         return table
 
     def wait(self, start: int, world: int) -> None:
@@ -177,11 +183,9 @@ class Notebook:
 
     def write(self, answers: Iterable[tuple[int, Answer]]) -> None:
         """Append answers; they survive the end of this process at once, and a power cut after ten seconds."""
-        lines = (
-            json.dumps([row, str(answer) if isinstance(answer, ImageError) else answer]) for row, answer in answers
-        )
+        lines = (_line(row, str(answer) if isinstance(answer, ImageError) else answer) for row, answer in answers)
         try:
-            self.file.write("".join(f"{line}\n" for line in lines).encode())
+            self.file.write("".join(lines).encode())
             self.file.flush()
             if time.monotonic() - self.synced > SYNC:
                 os.fsync(self.file.fileno())
@@ -203,20 +207,27 @@ class Notebook:
         )
 
 
+def _line(row: int, answer: Any) -> str:
+    """Write an answer with a checksum, by which a line shows that it is whole."""
+    text = json.dumps([row, answer])
+    return f"{text[:-1]}, {zlib.crc32(text.encode())}]\n"
+
+
 def _fill(table: Table, file: BinaryIO) -> None:
-    """Put the lines of one process into the table, as far as they are whole."""
+    """Put the lines of one process into the table; one that a kill cut off, or that is damaged, is answered again."""
     for line in file:
         try:
-            row, answer = json.loads(line)
-            if isinstance(answer, str):
-                table.errors[row] = answer
-            else:
-                classes, probabilities = zip(*answer, strict=True)
-                table.classes[row], table.probabilities[row] = classes, probabilities
-                table.errors.pop(row, None)
-            table.done[row] = True
-        except (ValueError, TypeError, IndexError):
-            return  # a kill has cut the line off
+            row, answer, _ = json.loads(line)
+        except (ValueError, TypeError, RecursionError):
+            continue
+        if _line(row, answer).encode() != line or not 0 <= row < len(table.done):
+            continue
+        if isinstance(answer, str):
+            table.errors[row] = answer
+        else:
+            table.classes[row], table.probabilities[row] = zip(*answer, strict=True)
+            table.errors.pop(row, None)
+        table.done[row] = True
 
 
 def _text(value: Any) -> str:

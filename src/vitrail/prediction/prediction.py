@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from vitrail.base.notebook import bar, table
+from vitrail.base.table import Table, bar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,5 +30,5 @@ class Prediction:
 
     def _repr_html_(self) -> str:
         """Draw a bar for each class, for a notebook."""
-        rows = [(label, f"{probability:.1%}", bar(probability)) for label, probability in self.top]
-        return table(self.name, ("class", "probability", ""), rows)
+        rows = tuple((label, f"{probability:.1%}", bar(probability)) for label, probability in self.top)
+        return Table(title=self.name, columns=("class", "probability", ""), rows=rows).html()

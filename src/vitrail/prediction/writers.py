@@ -1,18 +1,19 @@
 """Predictions as CSV, JSON lines or Parquet: a row for each image, in order, whole or not at all."""
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from vitrail.base.errors import ConfigError, ImageError, InputError, did_you_mean
+from vitrail.base.errors import ImageError
 from vitrail.base.extras import require
-from vitrail.base.files import atomic_write, check_writable
-from vitrail.base.rows import write_csv
+from vitrail.base.files import atomic_write
+from vitrail.base.outputs import Kind, check_output, read_head
+from vitrail.base.rows import read_header, write_csv
 
-SUFFIXES = (".csv", ".jsonl", ".parquet")
 ROW_GROUP = 10_000
 """Rows of a Parquet file that are in memory at a time."""
 
@@ -57,19 +58,29 @@ def columns(top: int) -> list[str]:
     return ["path", *pairs, "error"]
 
 
-def check_output(path: Path) -> None:
-    """Refuse an output that cannot be written, before any work is done."""
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ConfigError(
-            f"{path} is to hold predictions, which are written as {', '.join(SUFFIXES)}; give a name that ends in "
-            f"one of these.{did_you_mean(suffix, SUFFIXES)}"
-        )
-    if suffix == ".parquet":
+def _holds_predictions(path: Path) -> bool:
+    """Tell whether a file is a table of predictions, in any of its three forms."""
+    head = read_head(path)
+    if head.startswith(b"PAR1"):
+        names = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet").read_schema(path).names
+    elif head.startswith(b"{"):
+        line = head.partition(b"\n")[0]
+        return b', "top": [{"label": ' in line or json.loads(line).keys() == {"path", "error"}
+    else:
+        names = read_header(path)
+    return len(names) % 2 == 0 and names == columns(len(names) // 2 - 1)
+
+
+PREDICTIONS = Kind(name="a table of predictions", suffixes=(".csv", ".jsonl", ".parquet"), holds=_holds_predictions)
+
+
+def check_predictions(out: str | os.PathLike[str], inputs: Iterable[Any], *, force: bool) -> Path:
+    """Return the path of an output that may be written; of the inputs, `@LIST` stands for the list itself."""
+    files = (word[1:] if isinstance(word, str) and word.startswith("@") else word for word in inputs)
+    path = check_output(out, PREDICTIONS, inputs=files, force=force, setting="out")
+    if path.suffix.lower() == ".parquet":
         require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path} is not an ordinary file, but predictions are to be written there; give another name.")
-    check_writable(path)
+    return path
 
 
 def write_rows(path: Path, rows: Iterable[Row], *, top: int) -> None:

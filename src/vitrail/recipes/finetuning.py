@@ -18,7 +18,7 @@ from vitrail.runs.plan import FLOPS_PER_MAC
 POLYAK = 0.9999
 POLYAK_SIZE = 512
 COSTED = "B/16"
-"""The model whose fine-tuning is priced."""
+"""The model whose cost and result a recipe shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +38,9 @@ class FinetuningRecipe:
 
     @property
     def published(self) -> str:
-        """What Table 5 has for a B/16 that was pre-trained on ImageNet-21k."""
-        found = TABLE_5["imagenet21k"].get(self.row.result or "", {}).get(COSTED)
-        return "" if found is None or self.averaging else f"{found:.2f}% with {COSTED} from ImageNet-21k"
+        """Table 5's result for a B/16 that was pre-trained on ImageNet-21k; empty if it has none."""
+        accuracy = TABLE_5["imagenet21k"].get(self.row.result or "", {}).get(COSTED)
+        return "" if accuracy is None or self.averaging else f"{accuracy:.2f}% with {COSTED} from ImageNet-21k"
 
     @property
     def about(self) -> str:
@@ -63,12 +63,12 @@ class FinetuningRecipe:
 
 
 def _recipes() -> dict[str, FinetuningRecipe]:
-    found = {row.name: FinetuningRecipe(name=row.name, row=row) for row in TABLE_4}
+    recipes = {row.name: FinetuningRecipe(name=row.name, row=row) for row in TABLE_4}
     polyak = "finetune-imagenet-polyak"
-    found[polyak] = FinetuningRecipe(
-        name=polyak, row=found["finetune-imagenet"].row, side=POLYAK_SIZE, averaging=POLYAK
+    recipes[polyak] = FinetuningRecipe(
+        name=polyak, row=recipes["finetune-imagenet"].row, side=POLYAK_SIZE, averaging=POLYAK
     )
-    return found
+    return recipes
 
 
 FINETUNING = _recipes()

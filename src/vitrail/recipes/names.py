@@ -1,4 +1,4 @@
-"""Recipes by name, and their smoke twins: the same kind of run, so small that it takes a second."""
+"""Recipes by name, and their smoke twins: the same kind of run, small enough to take a second."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(name: str | None, image_size: Size | None = None) -> Recipe:
-    """Return a recipe, or the rule when none is named; NAME-smoke is its small twin.
+    """Return a recipe, or the rule when `name` is None; NAME-smoke is its small twin.
 
     A recipe of the paper is for one image size, and refuses another.
     """
@@ -32,27 +32,27 @@ def find_recipe(name: str | None, image_size: Size | None = None) -> Recipe:
     if base in FINETUNING:
         raise ConfigError(f"{name} is a recipe for fine-tuning, not for training; give it to finetune as `recipe`.")
     if base not in PRETRAINING:
-        known = recipe_names()
-        raise ConfigError(f"there is no recipe {name!r}; `vitrail recipes` lists them.{did_you_mean(base, known)}")
-    wanted = SMOKE_SIZE if str(name).endswith(SMOKE) else (224, 224)
-    if image_size not in (None, wanted):
+        names = recipe_names()
+        raise ConfigError(f"there is no recipe {name!r}; `vitrail recipes` lists them.{did_you_mean(base, names)}")
+    size = SMOKE_SIZE if str(name).endswith(SMOKE) else (224, 224)
+    if image_size not in (None, size):
         raise ConfigError(
-            f"the recipe {name} is for images of {size_text(wanted)}, but `image_size` is {size_text(image_size)}; "
+            f"the recipe {name} is for images of {size_text(size)}, but `image_size` is {size_text(image_size)}; "
             "leave it out, or change the settings of a stored run with `config`."
         )
     return smoke(PRETRAINING[base]) if str(name).endswith(SMOKE) else PRETRAINING[base]
 
 
 def find_adaptation(name: str | None) -> Callable[[Facts], Adaptation]:
-    """Return how a model is adapted, by a recipe of Table 4 or by the rule when none is named."""
+    """Return how a model is adapted: by a recipe of Table 4, or by the rule when `name` is None."""
     if name is None:
         return choose_adaptation
     base = name.removesuffix(SMOKE)
     if base in PRETRAINING or base == SMALL_DATA:
         raise ConfigError(f"{name} is a recipe for training, not for fine-tuning; give it to train as `recipe`.")
     if base not in FINETUNING:
-        known = ", ".join(FINETUNING)
-        raise ConfigError(f"there is no recipe {name!r}; choose one of {known}.{did_you_mean(base, FINETUNING)}")
+        names = ", ".join(FINETUNING)
+        raise ConfigError(f"there is no recipe {name!r}; choose one of {names}.{did_you_mean(base, FINETUNING)}")
     adaptation = FINETUNING[base].adaptation()
     if name.endswith(SMOKE):
         adaptation = replace(adaptation, steps=6, batch=8, warmup_steps=2, rates=adaptation.rates[:2], image_size=None)

@@ -205,8 +205,8 @@ def pretraining_epochs(model: str, data: str) -> int:
     lengths = [epochs for row in TABLE_3 if model in row.models and row.data == data for epochs in row.epochs]
     lengths += [epochs for name, epochs in EXAFLOPS if name == model and data == "jft300m"]
     if not lengths:
-        known = sorted({name for row in TABLE_3 if row.data == data for name in row.models})
+        models = sorted({name for row in TABLE_3 if row.data == data for name in row.models})
         raise ConfigError(
-            f"the paper does not pre-train {model} on {DATASETS[data].title}, only {', '.join(known)}; give `epochs`."
+            f"the paper does not pre-train {model} on {DATASETS[data].title}, only {', '.join(models)}; give `epochs`."
         )
     return max(lengths)

@@ -1,8 +1,8 @@
 """Every row of Table 3 as a run: `vitrail train DATA --recipe imagenet21k-B/16`.
 
 Batch 4096, Adam, 224 px, 10,000 steps of warm-up, inception crop and flip, the pre-training head with its tanh layer.
-The authors said later that JFT-300M and ImageNet-21k use sigmoid cross-entropy. On ImageNet, gradients are clipped at
-a global norm of 1. Gradients, optimiser and schedule are the paper's; the data is whatever DATA holds.
+As the authors added later, JFT-300M and ImageNet-21k use sigmoid cross-entropy. On ImageNet, gradients are clipped at
+a global norm of 1. Gradients, optimiser and schedule are the paper's; the data is that of DATA.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from vitrail.training.schedules import Schedule
 WARMUP_STEPS = 10_000
 LINEAR_END = 1e-5
 HEAD_BIAS = -10.0
-"""Of big_vision for sigmoid loss on many classes: a new model says no to all of them."""
+"""Of big_vision for sigmoid loss on many classes: a new model answers no to all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,17 +42,16 @@ class PretrainingRecipe:
 
     @property
     def published(self) -> str:
-        """What the paper reports of this run."""
-        found = SCRATCH_RESULTS.get((self.model, self.row.data, self.epochs))
-        return "" if found is None else found
+        """The paper's result of this run; empty if it has none."""
+        return SCRATCH_RESULTS.get((self.model, self.row.data, self.epochs), "")
 
     @property
     def published_exaflops(self) -> float | None:
-        """What the paper says it cost."""
+        """The cost of this run in Table 6."""
         return EXAFLOPS.get((self.model, self.epochs)) if self.row.data == "jft300m" else None
 
     def __call__(self, facts: Facts) -> Draft:
-        """Return the run on such data."""
+        """Return the run on data with these facts."""
         row, many = self.row, self.row.data != "imagenet1k"
         config = configure(
             self.model,
@@ -79,13 +78,13 @@ class PretrainingRecipe:
 
 
 def _recipes() -> dict[str, PretrainingRecipe]:
-    found = {}
+    recipes = {}
     for row in TABLE_3:
         for model in row.models:
             for epochs in row.epochs:
                 name = f"{row.data}-{model}" + (f"-{epochs}ep" if len(row.epochs) > 1 else "")
-                found[name] = PretrainingRecipe(name=name, model=model, epochs=epochs, row=row)
-    return found
+                recipes[name] = PretrainingRecipe(name=name, model=model, epochs=epochs, row=row)
+    return recipes
 
 
 PRETRAINING = _recipes()

@@ -1,4 +1,4 @@
-"""How a model answered: confusions, classes, and the mistakes it was surest of."""
+"""The answers of a model: confusions, classes, and its most confident mistakes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,16 +11,16 @@ from vitrail.report.plots import HIT, MISS, data_uri, heat_map, strengths, thumb
 from vitrail.report.section import Figure, Section, section, sentence
 from vitrail.report.story import EvaluationStory, Mistake
 
-WITH_NUMBERS = 20
+MOST_NUMBERED = 20
 """The most classes whose matrix has room for numbers."""
-LISTED = 100
+MOST_LISTED = 100
 """The most classes that are all listed at once."""
-FOLDED = 1000
-"""The most classes that are all listed behind a click."""
+MOST_FOLDED = 1000
+"""The most classes that are all listed after a click."""
 WORST = 50
-"""The classes that are listed when there are more."""
+"""How many classes are listed when there are more."""
 MOST_MISTAKES = 24
-"""The images of the gallery."""
+"""The most images in the gallery."""
 
 
 def answer_sections(story: EvaluationStory, wrong: Sequence[Mistake]) -> list[Section]:
@@ -40,12 +40,12 @@ def _figures(story: EvaluationStory) -> Iterator[Figure]:
 
 
 def confusions(story: EvaluationStory) -> Section:
-    """Show the matrix, as large as its classes allow, and the pairs that are mistaken most."""
+    """Show the matrix, as large as its classes allow, and the pairs that are confused most often."""
     classes = len(story.labels)
     if story.confusion is None:
-        note = f"With {classes:,} classes the matrix is too large to be seen."
+        note = f"With {classes:,} classes the matrix is too large to show."
         return sentence("Confusions", note)
-    if classes <= WITH_NUMBERS:
+    if classes <= MOST_NUMBERED:
         matrix = _matrix(story.labels, story.confusion)
         note = "Rows are true classes, columns are answers; colour is the share of the row."
     else:
@@ -55,33 +55,33 @@ def confusions(story: EvaluationStory) -> Section:
             f"Rows are the {classes:,} true classes, columns are answers, both in the order of the labels; "
             "blue is right, red is wrong."
         )
-    left = tag("div", matrix, tag("p", text(note), class_="muted"))
-    right = tag("div", tag("h3", text("Most confused")), _pairs(story.labels, story.confusion))
-    return section("Confusions", tag("div", left, right, class_="two"))
+    picture = tag("div", matrix, tag("p", text(note), class_="muted"))
+    pairs = tag("div", tag("h3", text("Most confused")), _pairs(story.labels, story.confusion))
+    return section("Confusions", tag("div", picture, pairs, class_="two"))
 
 
 def classes(story: EvaluationStory) -> Section:
-    """List the classes, the worst first, and all of them where that is readable."""
+    """List the classes, the worst first; all of them unless there are too many."""
     scores = story.scores
-    order = np.argsort(np.nan_to_num(scores.f1, nan=2.0), kind="stable")  # never seen, never answered: last
+    order = np.argsort(np.nan_to_num(scores.f1, nan=2.0), kind="stable")  # classes without images or answers come last
     count = len(story.labels)
     summary = f"Balanced accuracy {percent(scores.balanced_accuracy)}, mean F1 {percent(scores.macro_f1)}."
-    if count <= LISTED:
+    if count <= MOST_LISTED:
         whole = _classes(story, order)
-        shown = [tag("div", whole, class_="tall") if count > WITH_NUMBERS else whole]
+        parts = [tag("div", whole, class_="tall") if count > MOST_NUMBERED else whole]
         lead = f"All {count} classes, the worst first. " if count > 1 else ""
     else:
-        shown = [_classes(story, order[:WORST])]
+        parts = [_classes(story, order[:WORST])]
         lead = f"The worst {WORST} of {count:,} classes. "
-    if LISTED < count <= FOLDED:
+    if MOST_LISTED < count <= MOST_FOLDED:
         everything = tag("div", _classes(story, np.arange(count)), class_="tall")
-        shown.append(folded(f"All {count:,} classes, in the order of the labels", everything))
-    return section("Classes", tag("p", text(lead + summary), class_="muted"), *shown)
+        parts.append(folded(f"All {count:,} classes, in the order of the labels", everything))
+    return section("Classes", tag("p", text(lead + summary), class_="muted"), *parts)
 
 
-def mistakes(given: Sequence[Mistake]) -> Section:
-    """Show the wrong answers that the model was surest of."""
-    order = sorted(given, key=lambda mistake: (-mistake.confidence, mistake.name))[:MOST_MISTAKES]
+def mistakes(wrong: Sequence[Mistake]) -> Section:
+    """Show the most confident wrong answers."""
+    order = sorted(wrong, key=lambda mistake: (-mistake.confidence, mistake.name))[:MOST_MISTAKES]
     if not order:
         return sentence("Most confident mistakes", "There are none to show.")
     note = tag("p", text("The answer with its probability, then the true class."), class_="muted")
@@ -105,9 +105,9 @@ def _matrix(labels: Sequence[str], confusion: Confusion) -> Html:
     for truth, label in enumerate(labels):
         cells = (
             _cell(
-                int(confusion[truth, answer]), float(strength[truth, answer]), f"{label} \N{RIGHTWARDS ARROW} {given}"
+                int(confusion[truth, answer]), float(strength[truth, answer]), f"{label} \N{RIGHTWARDS ARROW} {other}"
             )
-            for answer, given in enumerate(labels)
+            for answer, other in enumerate(labels)
             if answer != truth
         )
         right = _cell(int(confusion[truth, truth]), float(strength[truth, truth]), label, colour=HIT)

@@ -1,4 +1,4 @@
-"""The curves of a run: what was measured while it learned."""
+"""The curves of a run: measurements during training."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ WIDE = 100.0
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """One measurement as it is drawn and named."""
+    """How one measurement is drawn and named."""
 
     key: str
     """Its name in the rows."""
@@ -27,24 +27,24 @@ class Curve:
     role: str
     """Its colour."""
     dots: bool = False
-    """Whether its points are seen."""
+    """Whether its points are drawn."""
     noisy: bool = False
     """Whether it is smoothed."""
     peak: bool = False
-    """Whether its largest value is told in place of its last."""
+    """Whether its largest value is shown instead of its last."""
 
 
 def curves(rows: Rows, split: str | None) -> Section:
-    """Show loss, accuracy, learning rate and gradient norm, each where there are rows of it; `split` was held out."""
-    held = "validation" if split == "val" else split or "held out"
+    """Show loss, accuracy, learning rate and gradient norm, where measured; `split` is the evaluated split."""
+    name = "validation" if split == "val" else split or "held out"
     loss = (
         Curve(key="loss", label="training", role="first", noisy=True),
-        Curve(key="val_loss", label=held, role="second", dots=True),
+        Curve(key="val_loss", label=name, role="second", dots=True),
     )
     accuracy = (
         Curve(key="accuracy", label="training", role="first", noisy=True),
-        Curve(key="val_accuracy", label=held, role="second", dots=True),
-        Curve(key="val_top5", label=f"{held}, top 5", role="third", dots=True),
+        Curve(key="val_accuracy", label=name, role="second", dots=True),
+        Curve(key="val_top5", label=f"{name}, top 5", role="third", dots=True),
     )
     rate = (Curve(key="learning_rate", label="at most", role="third", peak=True),)
     norm = (Curve(key="gradient_norm", label="last", role="fourth", noisy=True),)
@@ -54,20 +54,20 @@ def curves(rows: Rows, split: str | None) -> Section:
         _chart(rows, "Learning rate", rate, compact),
         _chart(rows, "Gradient norm", norm, compact, may_be_wide=True),
     ]
-    shown = [chart for chart in charts if chart]
-    if not shown:
+    figures = [chart for chart in charts if chart]
+    if not figures:
         return sentence("Curves", "Nothing has been measured yet.")
     length = number(int(_largest(rows, "step")))
     note = f"To the right: steps; {length} in all. A faint curve is as measured, the strong one before it an average."
-    return section("Curves", tag("div", *shown, class_="two"), tag("p", text(note), class_="muted"))
+    return section("Curves", tag("div", *figures, class_="two"), tag("p", text(note), class_="muted"))
 
 
 def _chart(
     rows: Rows, heading: str, kinds: Sequence[Curve], write: Callable[[float], str], *, may_be_wide: bool = False
 ) -> Html | None:
-    found = [(curve, series(rows, curve.key)) for curve in kinds]
-    lines = [(curve, points) for curve, points in found if len(points)]
-    lost = [step for _, points in found for step in points.lost]
+    measured = [(curve, series(rows, curve.key)) for curve in kinds]
+    lines = [(curve, points) for curve, points in measured if len(points)]
+    lost = [step for _, points in measured for step in points.lost]
     if not lines and not lost:
         return None
     parts = [tag("figcaption", tag("h3", text(heading)), *(_legend(curve, points, write) for curve, points in lines))]
@@ -85,8 +85,8 @@ def _chart(
         )
     if lost:
         times = "once," if len(lost) == 1 else f"{len(lost):,} times, first"
-        told = f"Not a finite number {times} at step {number(int(min(lost)))}."
-        parts.append(tag("p", text(told), class_="muted"))
+        note = f"Not a finite number {times} at step {number(int(min(lost)))}."
+        parts.append(tag("p", text(note), class_="muted"))
     return tag("figure", *parts)
 
 
@@ -94,8 +94,8 @@ def _legend(curve: Curve, points: Series, write: Callable[[float], str]) -> Html
     """Name a curve beside its colour, with its last or its largest value."""
     colour = tag("i", style=f"background:var(--{curve.role})")
     value = float(points.values.max() if curve.peak else points.values[-1])
-    told = tag("b", text(write(float(f"{value:.3g}"))))
-    return tag("span", colour, text(f"{curve.label} "), told, class_="key")
+    label = tag("b", text(write(float(f"{value:.3g}"))))
+    return tag("span", colour, text(f"{curve.label} "), label, class_="key")
 
 
 def percent_axis(value: float) -> str:

@@ -7,17 +7,20 @@ from pathlib import Path
 from vitrail.base.files import atomic_write
 from vitrail.report import answers, facts
 from vitrail.report.reliability import Bin, calibration
-from vitrail.report.report import page
+from vitrail.report.report import page, page_kind
 from vitrail.report.section import Figure, Section, section
 from vitrail.report.story import DataStory, EvaluationStory, Mistake
+
+GENERATOR = "Vitrail evaluation"
+EVALUATION = page_kind("the page of an evaluation", GENERATOR)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EvaluationPage:
-    """Everything that the page of one evaluation shows."""
+    """The content of the page of one evaluation."""
 
     title: str
-    """What was evaluated on what."""
+    """The model and the data."""
     figures: Sequence[Figure]
     """The key figures, in order."""
     evaluation: EvaluationStory | None
@@ -36,19 +39,19 @@ class EvaluationPage:
     """Sentences that a reader should see first."""
 
 
-def render_evaluation(shown: EvaluationPage) -> str:
+def render_evaluation(content: EvaluationPage) -> str:
     """Return the page as HTML."""
     sections: list[Section] = []
-    if shown.evaluation is not None:
-        sections += [answers.confusions(shown.evaluation), answers.classes(shown.evaluation)]
-    if shown.bins:
-        sections += [calibration(shown.bins, shown.calibration), answers.mistakes(shown.mistakes)]
-    sections += [facts.data(shown.data), section("Model", facts.facts_table(shown.model))]
-    return page(shown.title, shown.notes, sections, shown.figures)
+    if content.evaluation is not None:
+        sections += [answers.confusions(content.evaluation), answers.classes(content.evaluation)]
+    if content.bins:
+        sections += [calibration(content.bins, content.calibration), answers.mistakes(content.mistakes)]
+    sections += [facts.data(content.data), section("Model", facts.facts_table(content.model))]
+    return page(content.title, content.notes, sections, content.figures, generator=GENERATOR)
 
 
-def write_evaluation(shown: EvaluationPage, path: Path) -> None:
+def write_evaluation(content: EvaluationPage, path: Path) -> None:
     """Write the page, whole or not at all."""
-    written = render_evaluation(shown).encode()
+    page_bytes = render_evaluation(content).encode()
     with atomic_write(path) as file:
-        file.write(written)
+        file.write(page_bytes)

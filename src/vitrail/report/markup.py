@@ -13,18 +13,18 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\uff
 _VOID = ("img", "meta")
 
 
-def printable(given: str) -> str:
-    """Replace what neither UTF-8 nor XML can hold, such as the broken bytes of a file's name."""
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", given)
+def printable(content: str) -> str:
+    """Replace characters that UTF-8 or XML cannot hold, such as broken bytes in the name of a file."""
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", content)
 
 
-def text(given: str) -> Html:
-    """Return text as it is to be read, never as markup."""
-    return Html(html.escape(printable(given)))
+def text(content: str) -> Html:
+    """Escape text: none of it is read as markup."""
+    return Html(html.escape(printable(content)))
 
 
 def join(parts: Iterable[Html], between: str = "") -> Html:
-    """Put markup behind markup."""
+    """Concatenate markup."""
     return Html(between.join(parts))
 
 
@@ -36,9 +36,9 @@ def tag(kind: str, *inside: Html, **attributes: str) -> Html:
     return Html(f"<{kind}{opening}>" if kind in _VOID else f"<{kind}{opening}>{''.join(inside)}</{kind}>")
 
 
-def name(given: str) -> Html:
-    """Return the name of a class or a file; the direction of its script does not leak into what is beside it."""
-    return tag("bdi", text(given))
+def name(content: str) -> Html:
+    """Return the name of a class or a file, isolated from the direction of the text around it."""
+    return tag("bdi", text(content))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Html]], *, kind: str = "") -> Html:
@@ -50,13 +50,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Html]], *, kind: str =
 
 
 def bar(share: float, label: str) -> Html:
-    """Return a number behind a bar as long as the share."""
+    """Return a label beside a bar as long as the share."""
     width = 0.0 if math.isnan(share) else min(max(share, 0.0), 1.0)
     return tag("span", text(label), class_="bar", style=f"--share:{width:.3g}")
 
 
 def folded(summary: str, *inside: Html) -> Html:
-    """Return what opens on a click."""
+    """Return content that opens on a click."""
     return tag("details", tag("summary", text(summary)), *inside)
 
 
@@ -66,12 +66,12 @@ def section(heading: str, *inside: Html, kind: str = "") -> Html:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """Write 0.912 as 91.2%, and what was never counted as a dash."""
+    """Write 0.912 as 91.2%, and NaN as a dash."""
     return "\N{EN DASH}" if math.isnan(share) else f"{100 * share:.{digits}f}%"
 
 
 def number(value: float | int | str) -> str:
-    """Write a number with four digits that matter, or all those of a whole one; words stay as they are."""
+    """Write a number with four significant digits, or all digits of a whole one; text stays as it is."""
     if isinstance(value, str):
         return value
     if isinstance(value, int):
@@ -81,8 +81,8 @@ def number(value: float | int | str) -> str:
     if value != 0 and not 1e-4 <= abs(value) < 1e15:
         return f"{value:.3e}"
     digits = max(0, 3 - math.floor(math.log10(abs(value)))) if value else 0
-    shown = f"{value:,.{digits}f}"
-    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+    written = f"{value:,.{digits}f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written
 
 
 def short(value: float | int | str) -> str:

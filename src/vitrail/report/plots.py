@@ -26,9 +26,9 @@ HIT = (37, 99, 235)
 MISS = (220, 68, 40)
 """Red, green and blue of wrong answers."""
 NOISY = 120
-"""From so many points on, a noisy curve is drawn faintly behind its own average."""
+"""From this many points, a noisy curve is drawn faintly behind its own average."""
 FEW = 60
-"""The most points of which each is seen."""
+"""The most points that are drawn as dots."""
 MOST_CELLS = 250
 """Rows and columns of the largest heat map; more classes share a cell."""
 MOST_SIDE = 128
@@ -40,11 +40,11 @@ class Line:
     """One curve of a chart."""
 
     points: Series
-    """Where it goes."""
+    """Its points."""
     role: str
     """Its colour, one of `svg.PAINTS`."""
     dots: bool = False
-    """Whether each point is seen while they are few."""
+    """Whether points are drawn as dots while they are few."""
     noisy: bool = False
     """Whether a long curve is drawn faintly, with its average in front."""
 
@@ -82,7 +82,7 @@ def line_chart(
 
 
 def dress(axes: "matplotlib.axes.Axes") -> None:
-    """Give a chart the looks of the page: a faint grid, and a line below."""
+    """Style a chart like the page: a faint grid, and a line below."""
     axes.tick_params(length=0, pad=5)
     axes.grid(True, color=PAINTS["grid"], linewidth=0.7)
     axes.set_axisbelow(True)
@@ -91,13 +91,13 @@ def dress(axes: "matplotlib.axes.Axes") -> None:
 
 
 def _draw(axes: "matplotlib.axes.Axes", line: Line) -> None:
-    colour, shown = PAINTS[line.role], thin(line.points)
+    colour, points = PAINTS[line.role], thin(line.points)
     if line.noisy and len(line.points) >= NOISY:
-        axes.plot(shown.steps, shown.values, color=colour, linewidth=0.8, alpha=0.28, zorder=2)
-        shown = smooth(line.points)
-    dotted = len(shown) == 1 or (line.dots and len(shown) <= FEW)
+        axes.plot(points.steps, points.values, color=colour, linewidth=0.8, alpha=0.28, zorder=2)
+        points = smooth(line.points)
+    dotted = len(points) == 1 or (line.dots and len(points) <= FEW)
     marker = "o" if dotted else ""
-    axes.plot(shown.steps, shown.values, color=colour, linewidth=1.7, marker=marker, markersize=4, zorder=3)
+    axes.plot(points.steps, points.values, color=colour, linewidth=1.7, marker=marker, markersize=4, zorder=3)
 
 
 def compact(value: float) -> str:
@@ -112,7 +112,7 @@ def compact(value: float) -> str:
 
 
 def strengths(confusion: Confusion) -> Shares:
-    """Return how strongly each cell is to be seen: the root of its share of the row, so that rare mistakes show."""
+    """Return the opacity of each cell: the root of its share of the row, which makes rare mistakes visible."""
     support = confusion.sum(axis=1, dtype=np.int64, keepdims=True)
     return np.sqrt(confusion / np.maximum(support, 1))
 
@@ -132,7 +132,7 @@ def heat_map(confusion: Confusion) -> bytes:
 
 
 def thumbnail(pixels: Pixels) -> bytes:
-    """Return a PNG of at most 128 pixels a side; of channels that are neither grey nor colour the first is shown."""
+    """Return a PNG of at most 128 pixels a side; an image that is neither grey nor colour shows its first channel."""
     array = pixels.numpy(force=True)
     if array.shape[0] >= 3:
         image = Image.fromarray(np.ascontiguousarray(array[:3].transpose(1, 2, 0)), "RGB")
@@ -146,7 +146,7 @@ def thumbnail(pixels: Pixels) -> bytes:
 
 
 def data_uri(png: bytes) -> str:
-    """Return a PNG as an address that holds it."""
+    """Return a PNG as a data address."""
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 

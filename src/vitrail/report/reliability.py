@@ -1,4 +1,4 @@
-"""Whether a model's confidence can be believed, as pictures: accuracy against confidence, and how sure it is."""
+"""Calibration as pictures: accuracy against confidence, and the histogram of confidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,24 +19,24 @@ class Bin:
     """The images whose confidence lies in one range."""
 
     low: float
-    """The range begins above this."""
+    """Lower end of the range, exclusive."""
     high: float
-    """And goes to this."""
+    """Upper end of the range, inclusive."""
     images: int
     """Images in it."""
     confidence: float
-    """Their mean confidence; of no meaning where there are none."""
+    """Their mean confidence; meaningless without images."""
     accuracy: float
-    """The share of right answers among them; of no meaning where there are none."""
+    """The share of right answers among them; meaningless without images."""
 
 
 def calibration(bins: Sequence[Bin], summary: str) -> Section:
-    """Show the reliability diagram beside the histogram of confidence, and the numbers behind a click."""
+    """Show the reliability diagram beside the histogram of confidence, and the numbers after a click."""
     filled = [each for each in bins if each.images]
     total = sum(each.images for each in filled)
     charts = tag(
         "div",
-        _figure("Accuracy by confidence", "on the dashed line, confidence can be believed", _reliability(filled)),
+        _figure("Accuracy by confidence", "on the dashed line, confidence equals accuracy", _reliability(filled)),
         _figure("Confidence of the answers", "share of the images", _histogram(filled, total)),
         class_="two",
     )
@@ -95,7 +95,7 @@ def _bars(axes: "matplotlib.axes.Axes", bins: Sequence[Bin], heights: Sequence[f
 
 
 def _percents(axes: "matplotlib.axes.Axes") -> None:
-    """Give both axes percents."""
+    """Label both axes in percent."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axes.set_xlim(0, 1.015)

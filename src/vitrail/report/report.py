@@ -1,15 +1,16 @@
-"""The report of a run: one page that needs nothing else, made of the run's story.
+"""The report of a run: one self-contained page, made from the run's story.
 
-    story -> key figures, curves, what evaluators show, data, cost, settings -> report.html
+    story -> key figures, curves, sections of evaluators, data, cost, settings -> report.html
 
-The page loads nothing and runs nothing: what it shows is in it, and its content policy forbids the rest. The same story
-gives the same bytes.
+The page loads nothing and runs nothing: all its content is inside, and its content policy forbids the rest. The same
+story gives the same bytes.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from vitrail.base.files import atomic_write
+from vitrail.base.outputs import Kind, marked
 from vitrail.report import facts
 from vitrail.report.curves import curves
 from vitrail.report.markup import Html, join, tag, text
@@ -18,7 +19,12 @@ from vitrail.report.story import RunStory
 from vitrail.report.style import STYLE
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-"""What a browser may fetch for the page: nothing but what it holds."""
+"""What a browser may load for the page: only what is inside it."""
+
+
+def page_kind(name: str, generator: str) -> Kind:
+    """Return the kind of a page that `document` marks with a generator."""
+    return Kind(name=name, suffixes=(".html",), holds=marked(f'name="generator" content="{generator}"'.encode()))
 
 
 def render(story: RunStory) -> str:
@@ -30,24 +36,31 @@ def render(story: RunStory) -> str:
     return page(story.title, story.notes, [*sections, facts.settings(story.settings)])
 
 
-def page(title: str, notes: Sequence[str], sections: Sequence[Section], figures: Sequence[Figure] = ()) -> str:
+def page(
+    title: str,
+    notes: Sequence[str],
+    sections: Sequence[Section],
+    figures: Sequence[Figure] = (),
+    *,
+    generator: str = "",
+) -> str:
     """Return a page of sections as HTML; their figures stand at its top, after those of the page itself."""
-    shown = [*figures, *(figure for part in sections for figure in part.figures)]
-    parts = [tag("header", tag("h1", text(title))), _notes(notes), _tiles(shown)]
+    tiles = [*figures, *(figure for part in sections for figure in part.figures)]
+    parts = [tag("header", tag("h1", text(title))), _notes(notes), _tiles(tiles)]
     parts += [part.html for part in sections]
     parts.append(tag("footer", text("Made by Vitrail.")))
-    return document(title, tag("main", *parts))
+    return document(title, tag("main", *parts), generator=generator)
 
 
 def write_report(story: RunStory, path: Path) -> None:
     """Write the page, whole or not at all."""
-    written = render(story).encode()
+    page_bytes = render(story).encode()
     with atomic_write(path) as file:
-        file.write(written)
+        file.write(page_bytes)
 
 
 def _tiles(figures: Sequence[Figure]) -> Html:
-    """Show figures, large, with what belongs to each below."""
+    """Show figures, large, each with its note below."""
     tiles = (
         tag(
             "div",
@@ -61,17 +74,19 @@ def _tiles(figures: Sequence[Figure]) -> Html:
 
 
 def _notes(sentences: Sequence[str]) -> Html:
-    """Show what a reader should see first."""
+    """Show the notes that a reader should see first."""
     if not sentences:
         return Html("")
     return tag("section", tag("ul", *(tag("li", text(sentence)) for sentence in sentences)), class_="notes")
 
 
-def document(title: str, body: Html) -> str:
-    """Return a page that needs nothing else."""
+def document(title: str, body: Html, *, generator: str = "") -> str:
+    """Return a self-contained page; `generator` is the mark by which a kind of page is recognised."""
+    mark = [tag("meta", name="generator", content=generator)] if generator else []
     head = join(
         (
             tag("meta", charset="utf-8"),
+            *mark,
             tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
             tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
             tag("title", text(title)),

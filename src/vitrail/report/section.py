@@ -1,4 +1,4 @@
-"""What pages are made of: sections with a heading, and figures that stand at the top of the page."""
+"""The parts of a page: sections with a heading, and figures at the top."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,9 @@ class Figure:
     label: str
     """What it is."""
     value: str
-    """The number as a person reads it."""
+    """The number as text."""
     note: str = ""
-    """Its interval, or what it was measured on."""
+    """Its interval, or the images that it was measured on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,19 +25,19 @@ class Section:
     heading: str
     body: Html
     figures: tuple[Figure, ...] = ()
-    """What the reader should see of it first, at the top of the page."""
+    """Its figures for the top of the page."""
 
     @property
     def html(self) -> Html:
-        """The section as it stands on the page."""
+        """The section as HTML."""
         return markup.section(self.heading, self.body)
 
 
 def section(heading: str, *inside: Html, figures: tuple[Figure, ...] = ()) -> Section:
-    """Make a section of pieces of markup."""
+    """Make a section from markup."""
     return Section(heading=heading, body=join(inside), figures=figures)
 
 
 def sentence(heading: str, words: str) -> Section:
-    """Make a section that says one thing."""
+    """Make a section of one sentence."""
     return section(heading, tag("p", text(words), class_="muted"))

@@ -1,4 +1,4 @@
-"""Curves from rows of metrics: what is there, thinned to what a chart can show."""
+"""Curves from rows of metrics, thinned to what a chart can show."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class Series:
     """One measurement over the steps of a run, in the order of the steps."""
 
     steps: Points
-    """When it was measured."""
+    """The steps at which it was measured."""
     values: Points
-    """What was measured; always finite."""
+    """The measured values; always finite."""
     lost: tuple[float, ...] = ()
     """The steps at which the value was not finite."""
 
@@ -43,19 +43,19 @@ def series(rows: Sequence[Mapping[str, object]], key: str) -> Series:
 
 
 def thin(line: Series, most: int = 800) -> Series:
-    """Keep at most `most` points: the ends, and the lowest and highest point of each stretch, so that peaks stay."""
+    """Keep at most `most` points: the ends, and the lowest and highest point of each stretch: peaks stay."""
     if len(line) <= most:
         return line
     keep = {0, len(line) - 1}
     for stretch in np.array_split(np.arange(len(line)), most // 2 - 1):
         keep.add(int(stretch[line.values[stretch].argmin()]))
         keep.add(int(stretch[line.values[stretch].argmax()]))
-    chosen = np.asarray(sorted(keep))
-    return Series(steps=line.steps[chosen], values=line.values[chosen], lost=line.lost)
+    places = np.asarray(sorted(keep))
+    return Series(steps=line.steps[places], values=line.values[places], lost=line.lost)
 
 
 def smooth(line: Series, stretches: int = 60) -> Series:
-    """Average over stretches of equally many points: the trend behind the noise."""
+    """Average over stretches of equally many points: the trend without the noise."""
     parts = np.array_split(np.arange(len(line)), min(stretches, max(len(line), 1)))
     return Series(
         steps=np.asarray([line.steps[part].mean() for part in parts if part.size]),

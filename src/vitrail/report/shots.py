@@ -5,17 +5,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vitrail.base.errors import InputError
 from vitrail.base.files import atomic_write
+from vitrail.base.outputs import Kind, marked
 from vitrail.base.printable import printable
 from vitrail.report.curves import percent_axis
 from vitrail.report.svg import page_style
 
-SUFFIXES = (".svg", ".png")
+CREATOR = "Vitrail few-shot"
+"""Stands in the header of a picture, which is recognised by it."""
+SHOTS = Kind(name="a plot of few-shot accuracies", suffixes=(".svg", ".png"), holds=marked(CREATOR.encode()))
 COLOURS = ("#2563eb", "#dd5b1d", "#12875a", "#8b4fc9")
 MARKERS = "osD^v<>"
 ASIDE = 1.025
-"""How far points with the same shots stand beside each other, as a factor, so that their bars can be told apart."""
+"""Distance between points of the same shots, as a factor: it keeps their bars apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,19 +30,11 @@ class ShotsLine:
     accuracies: tuple[float, ...]
     """The mean over draws, from 0 to 1."""
     spreads: tuple[float, ...]
-    """The deviation over draws; 0 where there was one."""
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a picture that could not be written, before the work that it is to show."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"a picture was asked for as {path}; its name must end in {' or '.join(SUFFIXES)}.")
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} into; make it first.")
+    """The deviation over draws; 0 for a single draw."""
 
 
 def write_shots(lines: Sequence[ShotsLine], path: Path, *, title: str) -> None:
-    """Draw the lines over shots on a logarithmic axis, with bars for their spread, and write the picture."""
+    """Draw accuracy over shots on a logarithmic axis, with bars for the spread, and write the picture."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullLocator
 
@@ -66,7 +60,8 @@ def write_shots(lines: Sequence[ShotsLine], path: Path, *, title: str) -> None:
         axes.grid(True, color="#e6e6e1")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        picture = io.BytesIO()
+        metadata = {"Date": None, "Creator": CREATOR} if kind == "svg" else {"Software": CREATOR}
+        figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
     with atomic_write(path) as file:
-        file.write(drawn.getvalue())
+        file.write(picture.getvalue())

@@ -1,4 +1,4 @@
-"""What a report tells: the plain values of one run, gathered by whoever knows them."""
+"""The content of a report: the plain values of one run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from vitrail.report.section import Section
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EvaluationStory:
-    """How a model answered on a split."""
+    """The answers of a model on a split."""
 
     split: str
     """The split that was evaluated."""
@@ -21,7 +21,7 @@ class EvaluationStory:
     scores: Scores
     """The scores of each class."""
     confusion: Confusion | None
-    """Images of each true class (row) that got each answer (column); None when there are too many to be seen."""
+    """Images of each true class (row) that got each answer (column); None when there are too many classes to show."""
     top5: float | None = None
     """Share of the images whose class is among the five most likely."""
 
@@ -49,9 +49,9 @@ class Mistake:
     """One image with a wrong answer."""
 
     pixels: Pixels
-    """The image as a person should see it."""
+    """The image as it is shown."""
     name: str
-    """What a person calls the image."""
+    """The name of the image."""
     truth: str
     """Its class."""
     answer: str
@@ -62,10 +62,10 @@ class Mistake:
 
 @dataclass(frozen=True, kw_only=True)
 class DataStory:
-    """What a run learned from and was measured on."""
+    """The training and evaluation images of a run."""
 
     where: str
-    """What was opened."""
+    """The path or name of the data."""
     splits: Mapping[str, Mapping[str, int]]
     """The images of each class, for each split."""
     image_size: tuple[int, int] | None = None
@@ -78,10 +78,10 @@ class DataStory:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunStory:
-    """Everything that the page of one run shows."""
+    """The content of the page of one run."""
 
     title: str
-    """What a person calls the run."""
+    """The name of the run."""
     metrics: Sequence[Mapping[str, object]]
     """Rows as in `metrics.jsonl`: `step` and any of `loss`, `accuracy`, `learning_rate`, `gradient_norm`,
     `val_loss`, `val_accuracy`, `val_top5`."""
@@ -90,9 +90,9 @@ class RunStory:
     split: str | None = None
     """The split that was evaluated; None when no images were held out."""
     sections: Sequence[Section] = ()
-    """What the evaluators of the run show, and what came before it."""
+    """Sections of the run's evaluators, and of the runs before it."""
     cost: Mapping[str, float | int | str]
-    """What the run cost, in order; the first three entries also stand at the top of the page."""
+    """The cost of the run, in order; the first three entries also stand at the top of the page."""
     settings: Mapping[str, Any]
     """Every setting, nested as in `config.json`."""
     notes: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""How a report looks: one small sheet of style, for light and dark, wide and narrow."""
+"""The style sheet of a report, for light and dark, wide and narrow."""
 
 STYLE = """
 :root { color-scheme: light dark; --page: #f6f6f3; --card: #fff; --ink: #1c1e24; --muted: #6a6f7b; --grid: #e6e6e1;

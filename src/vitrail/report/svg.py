@@ -1,6 +1,6 @@
-"""A matplotlib figure as SVG inside a page: small, alike every time, in the colours and letters of the page.
+"""A matplotlib figure as SVG inside a page: small, reproducible, in the colours and fonts of the page.
 
-Figures are drawn with the colours of `PAINTS`, which stand for the page's own; where the page is dark, so are they.
+Figures are drawn with the colours of `PAINTS`, which stand for the page's own, in its light and its dark style.
 """
 
 import io
@@ -34,7 +34,7 @@ _ROLES = {paint: f"var(--{role})" for role, paint in PAINTS.items()}
 
 @contextmanager
 def page_style() -> Iterator[None]:
-    """Draw as matplotlib does out of the box, whatever its user has set; text stays text."""
+    """Draw with matplotlib's defaults, whatever the user has set; text stays text."""
     import matplotlib as mpl
 
     with mpl.rc_context(), warnings.catch_warnings():
@@ -54,12 +54,12 @@ def inline_svg(figure: "matplotlib.figure.Figure", name: str, description: str) 
     for text in figure.findobj(Text):
         text.set_parse_math(False)
         text.set_text(printable(text.get_text()))
-    drawn = io.StringIO()
+    svg = io.StringIO()
     bare = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with page_style():
-        figure.savefig(drawn, format="svg", transparent=True, metadata=bare)
-    root = ElementTree.fromstring(drawn.getvalue())  # noqa: S314 - matplotlib has just written it
-    used = {found for node in root.iter() for value in node.attrib.values() for found in _POINTER.findall(value)}
+        figure.savefig(svg, format="svg", transparent=True, metadata=bare)
+    root = ElementTree.fromstring(svg.getvalue())  # noqa: S314 - matplotlib has just written it
+    used = {pointer for node in root.iter() for value in node.attrib.values() for pointer in _POINTER.findall(value)}
     for node in root.iter():
         node.tag = _NAMESPACE.sub("", node.tag)
         node.text = node.text if node.tag == "text" else None
@@ -89,13 +89,13 @@ def _tidied(attributes: dict[str, str], name: str, used: set[str]) -> Iterator[t
             if style:
                 yield key, style.replace(": ", ":")
         elif not (key == "transform" and value.startswith("rotate(-0 ")):
-            short = _LONG.sub(lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), value)
-            short = _POINTER.sub(lambda found: f"#{name}-{found[1]}" if found[1] in used else found[0], short)
+            short = _LONG.sub(lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), value)
+            short = _POINTER.sub(lambda match: f"#{name}-{match[1]}" if match[1] in used else match[0], short)
             yield key, " ".join(short.split())
 
 
 def _drop_empty(root: ElementTree.Element) -> bool:
-    """Remove groups and paths that draw nothing; say whether there were any."""
+    """Remove groups that draw nothing; return whether there were any."""
     empty = [
         (parent, child)
         for parent in root.iter()

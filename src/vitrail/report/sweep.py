@@ -1,4 +1,4 @@
-"""What fine-tuning tried before its last run: learning rates on the dev split, and other seeds."""
+"""The runs of fine-tuning before its last: learning rates on the dev split, and other seeds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from vitrail.report.svg import PAINTS, inline_svg, page_style
 
 def sweep_section(rows: Sequence[Mapping[str, Any]], best: float) -> Section:
     """Show the dev accuracy of each learning rate, as a chart and as a table."""
-    told = (
+    note = (
         f"Each rate trained on the training images without the {number(int(rows[0]['images']))} of the dev split, and "
         f"was measured on those. The best, {best:g}, then trained on all training images."
     )
@@ -20,9 +20,9 @@ def sweep_section(rows: Sequence[Mapping[str, Any]], best: float) -> Section:
         (text(f"{row['rate']:g}"), text(percent(row["accuracy"], 2)), text(f"{row['loss']:.4f}"))
         for row in sorted(rows, key=lambda row: row["rate"])
     )
-    shown = table(("learning rate", "dev accuracy", "dev loss"), cells)
-    charted = tag("div", tag("figure", _chart(rows, best)), shown, class_="two")
-    return section("Learning rate", charted, tag("p", text(told)))
+    rates = table(("learning rate", "dev accuracy", "dev loss"), cells)
+    columns = tag("div", tag("figure", _chart(rows, best)), rates, class_="two")
+    return section("Learning rate", columns, tag("p", text(note)))
 
 
 def seeds_section(rows: Sequence[Mapping[str, Any]]) -> Section:
@@ -42,8 +42,8 @@ def _chart(rows: Sequence[Mapping[str, Any]], best: float) -> Html:
         axes = figure.add_axes((0.115, 0.115, 0.87, 0.855))
         axes.set_xscale("log")
         axes.plot(rates, accuracies, color=PAINTS["first"], linewidth=1.7, marker="o", markersize=4, zorder=3)
-        chosen = accuracies[rates.index(best)]
-        axes.plot([best], [chosen], color=PAINTS["second"], marker="o", markersize=8, zorder=4)
+        best_accuracy = accuracies[rates.index(best)]
+        axes.plot([best], [best_accuracy], color=PAINTS["second"], marker="o", markersize=8, zorder=4)
         axes.xaxis.set_major_locator(FixedLocator(rates))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: f"{rate:g}"))

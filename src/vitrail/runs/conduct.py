@@ -4,11 +4,15 @@ import time
 from functools import partial
 from typing import Protocol, runtime_checkable
 
-from vitrail.runs.config import differences
+from vitrail.base.container import open_container
+from vitrail.base.errors import CheckpointError
+from vitrail.runs.extend import adopt
 from vitrail.runs.finish import finish
 from vitrail.runs.folder import claimed
 from vitrail.runs.result import Result
+from vitrail.runs.skipped import check_skipped
 from vitrail.runs.train import Run
+from vitrail.training.loop import Loop
 from vitrail.training.signals import StopSignal
 
 
@@ -32,16 +36,12 @@ def conduct(run: Run, watching: Watching, stop: StopSignal) -> Result:
     A run that is finished says again what it said. A stop is `StoppedError`.
     """
     if is_finished(run):
-        return run.folder.read_result()
+        return finished_result(run)
     with claimed(run.folder.claim(), run.ranks, partial(run.folder.enter, run.config)):
         loop = run.loop(watch=watching, stop=stop)
         try:
-            for note in loop.keeper.load(loop.state, run.ranks):
+            for note in _restore(run, loop):
                 watching.note(note)
-            if run.ranks.first:
-                loop.journal.rewind(loop.state.progress.step)
-            if loop.pacer is not None:
-                loop.pacer.begin(loop.state.progress.step, _spent(run, loop.state.progress.seconds))
             watching.start(loop.state.progress.step)
             loop.run()
             return finish(run, loop)
@@ -51,7 +51,36 @@ def conduct(run: Run, watching: Watching, stop: StopSignal) -> Result:
 
 def is_finished(run: Run) -> bool:
     """Tell whether this run is complete."""
-    return run.folder.finished and not differences(run.config, run.folder.read_config())
+    return run.folder.finished and run.folder.read_result().run == run.config.identity
+
+
+def finished_result(run: Run) -> Result:
+    """Return the figures of a complete run; a model file that is not the one they are about is refused."""
+    result, path = run.folder.read_result(), run.folder.model
+    try:
+        digest = open_container(path).computed_digest()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except CheckpointError:
+        digest = ""
+    if digest != result.digest:
+        raise CheckpointError(
+            f"the run in {run.folder.path} was finished, but its {path.name} is damaged or another model; remove that "
+            "file, and to resume the run writes it again from the last checkpoint."
+        )
+    return result
+
+
+def _restore(run: Run, loop: Loop) -> list[str]:
+    """Bring the loop to where the run was, from every file that it left; return notes about what is damaged."""
+    run.ranks.follow(partial(adopt, run.config, loop.keeper))
+    notes = loop.keeper.load(loop.state, run.ranks)
+    step = loop.state.progress.step
+    if run.ranks.first:
+        notes += loop.journal.rewind(step) + check_skipped(run.folder.path)
+    if loop.pacer is not None:
+        loop.pacer.begin(step, _spent(run, loop.state.progress.seconds))
+    return notes
 
 
 def _spent(run: Run, stored: float) -> float:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.settings import from_dict, to_dict, told
+from vitrail.base.settings import check_finite, from_dict, to_dict, told_apart, without_defaults
 from vitrail.base.trackers import TrackerName
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import ModelConfig
 from vitrail.model.patches import Size, size_text
+from vitrail.runs.bounds import check_bounds
 from vitrail.training.classification import ClassificationConfig
 from vitrail.training.learner import ObjectiveConfig
 from vitrail.training.optimizers import OptimizerConfig
@@ -60,6 +61,8 @@ class DataFacts:
     """SHA-256 of the names and classes of the training images."""
     held_digest: str | None = None
     """SHA-256 of the names and classes of the held-out images."""
+    files_digest: str | None = None
+    """SHA-256 of what lay there: paths below the root, sizes and times of files, or the numbers of arrays."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,18 @@ class StartConfig:
     """Whether torch's own files may be opened."""
     num_heads: int | None = None
     """Attention heads, where a foreign file does not tell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExtendConfig:
+    """The state of another run to begin with: weights, optimiser and averages; steps are counted on from there."""
+
+    run: str
+    """The folder of that run."""
+    step: int
+    """Steps that it had made."""
+    digest: str
+    """SHA-256 of its checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +156,8 @@ class RunConfig:
     """The model; its `kind` says which."""
     start: StartConfig | None = None
     """The weights to begin with; None draws them."""
+    extends: ExtendConfig | None = None
+    """The state to begin with, in place of a new one at step 0."""
     preprocessing: Preprocessing
     augmentation: Augmentation
     objective: ObjectiveConfig = field(default_factory=ClassificationConfig)
@@ -148,7 +165,7 @@ class RunConfig:
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: Schedule = field(default_factory=Schedule)
     steps: int
-    """Updates of the weights."""
+    """Updates of the weights, those of a run that is extended included."""
     minutes: float | None = None
     """The time that the run has, if it has one: `steps` is then a first plan, which is corrected as time passes."""
     batch: int
@@ -171,6 +188,9 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         """Refuse, before anything starts, what could not go on."""
+        settings = to_dict(self)
+        check_finite(settings)
+        check_bounds(settings)
         if self.data.role not in get_args(Role):
             raise ConfigError(f"data.role is {self.data.role!r}, but must be one of {', '.join(get_args(Role))}.")
         for name in ("steps", "batch", "evaluate_every", "log_every"):
@@ -182,6 +202,10 @@ class RunConfig:
             raise ConfigError(f"averaging is {self.averaging}, but must be between 0 and 1, or none.")
         if self.precision not in get_args(Precision):
             raise ConfigError(f"precision is {self.precision!r}, but must be one of {', '.join(get_args(Precision))}.")
+        if self.first_step >= self.steps:
+            raise ConfigError(
+                f"steps is {self.steps}, but the run that is extended has made {self.first_step}; give more."
+            )
         self.schedule.check(self.steps)
         self._check_sizes()
 
@@ -202,6 +226,11 @@ class RunConfig:
             raise ConfigError(f"stages end at {ends}, but must end one after the other, between 0 and 1.")
 
     @property
+    def first_step(self) -> int:
+        """The step at which the run begins."""
+        return 0 if self.extends is None else self.extends.step
+
+    @property
     def epochs(self) -> float:
         """How often each image is seen."""
         return self.steps * self.batch / max(self.facts.images, 1)
@@ -209,7 +238,7 @@ class RunConfig:
     @property
     def identity(self) -> str:
         """A digest of everything that decides the result."""
-        text = json.dumps(told(_deciding(self)), sort_keys=True)
+        text = json.dumps(without_defaults(_deciding(self)), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
@@ -221,8 +250,20 @@ class RunConfig:
 
 
 def _deciding(config: RunConfig) -> RunConfig:
-    """Forget what does not decide the result, or is up to who goes on, such as how many images may be skipped."""
-    return replace(config, execution=Execution(), data=replace(config.data, skip_broken="0"))
+    """Forget what does not decide the result, or is up to the caller who resumes: how many images may be skipped.
+
+    Data, models and states are known by their digests, wherever they lie. That files have other times is for
+    `check_same` to judge.
+    """
+    start, extends = config.start, config.extends
+    return replace(
+        config,
+        execution=Execution(),
+        data=replace(config.data, skip_broken="0", where="", root=None),
+        facts=replace(config.facts, files_digest=None),
+        start=start and replace(start, path=""),
+        extends=extends and replace(extends, run=""),
+    )
 
 
 def identity(config: RunConfig) -> dict[str, Any]:
@@ -230,29 +271,14 @@ def identity(config: RunConfig) -> dict[str, Any]:
     return to_dict(_deciding(config))
 
 
+def checkpoint_settings(config: RunConfig) -> dict[str, Any]:
+    """Return the same as a checkpoint stores it: without class names, which may be a million."""
+    return identity(replace(config, facts=replace(config.facts, labels=())))
+
+
 def differences(ours: RunConfig, theirs: RunConfig) -> list[str]:
     """Tell, setting by setting, in what two runs differ."""
     return told_apart(identity(ours), identity(theirs))
-
-
-def told_apart(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
-    """Tell in what nested settings differ."""
-    one, other = flatten(ours), flatten(theirs)
-    return [
-        f"{name} is {json.dumps(one.get(name))} here and {json.dumps(other.get(name))} there"
-        for name in sorted(one.keys() | other.keys())
-        if one.get(name) != other.get(name)
-    ]
-
-
-def flatten(settings: Any, path: str = "") -> dict[str, Any]:
-    """Name every setting by its path: schedule.peak."""
-    if not isinstance(settings, dict):
-        return {path: settings}
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        found |= flatten(value, f"{path}.{name}" if path else name)
-    return found
 
 
 def with_settings(settings: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,6 +299,6 @@ def with_settings(settings: dict[str, Any], changes: Mapping[str, Any]) -> dict[
     return changed | {name: with_settings(changed.get(name) or {}, inner) for name, inner in inside.items()}
 
 
-def read_config(settings: dict[str, Any], where: str) -> RunConfig:
+def read_config(settings: Any, where: str) -> RunConfig:
     """Make a run's config from plain settings."""
     return from_dict(RunConfig, settings, where=where)

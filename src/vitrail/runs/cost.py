@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from vitrail.base.journal import read_rows
+from vitrail.base.journal import read_measurements
 from vitrail.model.build import build
 from vitrail.model.contract import ModelConfig
 from vitrail.model.cost import cost
@@ -18,21 +18,22 @@ from vitrail.training.optimizers import is_frozen
 
 
 def costs(run: Run, steps: int) -> RunCost:
-    """Work out what `steps` steps took.
+    """Work out what the steps of a run up to `steps` took.
 
     The speed is that of the steps whose time was noted: after a stop, those since the last line of metrics were not.
     """
-    rows = read_rows(run.folder.path / "timing.jsonl")
-    need, flops = cost(run.config.model), training_flops(run.config, steps)
+    rows = read_measurements(run.folder.path / "timing.jsonl")
+    first = run.config.first_step
+    need, flops = cost(run.config.model), training_flops(run.config, steps) - training_flops(run.config, first)
     seconds = sum((row.get("seconds", 0.0) for row in rows), 0.0)
     timed = sum(row.get("seconds", 0.0) * row.get("images_per_second", 0.0) for row in rows)
     cost_of_model = RunCost(parameters=need.parameters, gmacs_per_image=need.macs / 1e9, seconds=seconds)
-    if not seconds or not steps:
+    if not seconds or steps == first:
         return cost_of_model
     ranks = run.ranks
     cores = torch.get_num_threads() * ranks.world if ranks.device.type == "cpu" else ranks.world
     speed = timed / seconds
-    rate = speed * flops / (steps * run.config.batch)
+    rate = speed * flops / ((steps - first) * run.config.batch)
     return replace(
         cost_of_model,
         images_per_second=speed,

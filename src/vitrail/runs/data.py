@@ -1,8 +1,10 @@
 """The data of a run: what to learn from, what to be measured on, and the facts that defaults follow from."""
 
 import hashlib
+import os
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from vitrail.base.errors import ImageError, InputError
 from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
 from vitrail.data.pixels.decode import probe
+from vitrail.data.sources.patterns import is_pattern
 from vitrail.data.subsets import fraction_of, stratified_split
 from vitrail.runs.config import DataConfig, DataFacts, RunConfig
 
@@ -43,6 +46,7 @@ class RunData:
             images=len(self.train),
             train_digest=names_digest(self.train),
             held_digest=names_digest(self.held),
+            files_digest=files_digest(*(split for split in (self.train, self.held) if split is not None)),
         )
 
 
@@ -128,6 +132,26 @@ def names_digest(dataset: Dataset | None) -> str | None:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+def files_digest(*splits: Dataset) -> str:
+    """Digest what lies where some images are: their files' paths below the root, sizes and times, or their numbers."""
+    hashed = hashlib.sha256()
+    for split in splits:
+        hashed.update(split.pictures.digest(split.rows))
+    return hashed.hexdigest()
+
+
+def absolute(where: str) -> str:
+    """Return the path of data that is found from every working folder; a name that is no path stays as it is."""
+    is_path = os.path.exists(where) or is_pattern(where)  # noqa: PTH110 - which refuses names that are too long
+    return str(Path(where).absolute()) if is_path else where
+
+
+def absolute_data(config: DataConfig) -> DataConfig:
+    """Return the data of a run with paths that are found from every working folder."""
+    root = None if config.root is None else absolute(config.root)
+    return replace(config, where=absolute(config.where), root=root)
+
+
 def joined(one: Dataset, other: Dataset) -> Dataset:
     """Put two splits of the same data together."""
     return replace(
@@ -135,14 +159,23 @@ def joined(one: Dataset, other: Dataset) -> Dataset:
     )
 
 
-def check_same(data: RunData, config: RunConfig, *, every_image: bool = True) -> None:
-    """Refuse data that has changed since a stored run was made with it, or at least its classes and their number."""
+def check_same(data: RunData, config: RunConfig, *, every_image: bool = True, same_data: bool = False) -> None:
+    """Refuse data that has changed since a stored run was made with it.
+
+    Without `every_image`, only its classes and their number count; with `same_data`, files may have other times.
+    """
     then, now = config.facts, data.facts
     changes = [f"{then.images} training images then, {now.images} now"] if now.images != then.images else []
     changes += [f"no class {label} any more" for label in then.labels if label not in now.labels]
     changes += [f"a new class {label}" for label in now.labels if label not in then.labels]
-    if every_image and not changes and now != then:
+    if every_image and not changes and replace(now, files_digest=None) != replace(then, files_digest=None):
         changes = ["other images, or other names of them"]
+    if every_image and not changes and not same_data and now.files_digest != then.files_digest:
+        raise InputError(
+            f"{config.data.where} has the images that the run was made with by name, but files of other sizes or "
+            "times, or other pixels; bring back the images, or if they were only copied or touched, resume with "
+            "`same_data`."
+        )
     if changes:
         raise InputError(
             f"{config.data.where} is not what the run was made with: {'; '.join(changes)}; it needs the same data."

@@ -7,7 +7,6 @@ whose model is saved, in the folder itself. They are a series: stopping anywhere
 the figures of all of them.
 """
 
-import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -18,10 +17,11 @@ import numpy as np
 
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.ranks import Ranks
-from vitrail.base.settings import from_dict, to_dict
+from vitrail.base.reading import read_json
+from vitrail.base.settings import from_dict, to_dict, told_apart
 from vitrail.report.section import Section
 from vitrail.report.sweep import seeds_section, sweep_section
-from vitrail.runs.config import RunConfig, identity, told_apart
+from vitrail.runs.config import RunConfig, identity
 from vitrail.runs.data import RunData, open_run_data
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claimed, write_json
 from vitrail.runs.result import Result
@@ -214,21 +214,21 @@ def spread(accuracies: Sequence[float | None]) -> dict[str, Any]:
 
 def _enter(folder: RunFolder, plan: FinetunePlan) -> None:
     """Write the plan into its folder; one that has nothing to show is overwritten, and another one refused."""
-    if not folder.plan.is_file() or not folder.begun:
-        write_json(folder.plan, to_dict(plan))
-    elif apart := plan_differences(plan, read_plan(folder)):
+    stored = read_plan(folder) if folder.plan.is_file() and folder.begun else None
+    if stored is not None and (apart := plan_differences(plan, stored)):
         raise InputError(
             f"{folder.path} holds fine-tuning with other settings, so it cannot be resumed: {'; '.join(apart)}. "
             "Give the settings that it has, or another `out`."
         )
+    if plan != stored:
+        write_json(folder.plan, to_dict(plan))
 
 
 def read_plan(folder: RunFolder) -> FinetunePlan:
     """Read the plan of a folder."""
-    try:
-        return from_dict(FinetunePlan, json.loads(folder.plan.read_text()), where=f"the settings in {folder.plan}")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder.path} is not fine-tuning that can be resumed: {error}.") from None
+    if not folder.plan.is_file():
+        raise InputError(f"{folder.path} is not fine-tuning that can be resumed: it has no {folder.plan.name}.")
+    return from_dict(FinetunePlan, read_json(folder.plan), where=f"the settings in {folder.plan}")
 
 
 def plan_differences(ours: FinetunePlan, theirs: FinetunePlan) -> list[str]:

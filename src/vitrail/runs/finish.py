@@ -1,11 +1,12 @@
 """The end of a run: the last measurements, the model file, the figures, the page."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
-from vitrail.base.journal import read_rows
+from vitrail.base.journal import read_measurements
 from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import load
 from vitrail.data.dataset import Dataset
@@ -18,7 +19,7 @@ from vitrail.runs.folder import write_json
 from vitrail.runs.result import Result, Weights
 from vitrail.runs.skipped import skipped_names
 from vitrail.runs.train import Run
-from vitrail.training.loop import Loop
+from vitrail.training.loop import Loop, diverged
 from vitrail.training.state import whole
 
 Measured = list[tuple[RunEvaluator[Any], Any]]
@@ -40,8 +41,11 @@ def finish(run: Run, loop: Loop) -> Result:
         cost=costs(run, progress.step),
         bad_steps=tuple(progress.bad_steps),
         skipped=tuple(skipped_names(run.folder.path)),
+        run=run.config.identity,
     )
+    _check_finite(weights, result)
     if run.ranks.first:
+        run.folder.result.unlink(missing_ok=True)  # figures of a model that is replaced now
         provenance = result.as_dict()
         cost = provenance.pop("cost")
         digest = run.write_model(weights, run.folder.model, {"metrics": provenance, "cost": cost})
@@ -52,6 +56,14 @@ def finish(run: Run, loop: Loop) -> Result:
         run.folder.best.unlink(missing_ok=True)
     run.ranks.wait()
     return result
+
+
+def _check_finite(weights: dict[str, Tensor], result: Result) -> None:
+    """Refuse to save a model that has learned nothing which can be used."""
+    spoilt = [name for name, tensor in weights.items() if not bool(tensor.isfinite().all())]
+    spoilt += [name for name, value in result.figures.items() if not math.isfinite(value)]
+    if spoilt:
+        raise diverged(f"{spoilt[0]} is not finite after step {result.steps}", step=result.steps)
 
 
 def _figures(measured: Measured) -> dict[str, float]:
@@ -79,7 +91,7 @@ def story(run: Run, sections: list[Section], result: Result) -> RunStory:
     splits = [split for split in (run.data.train, run.data.held) if split is not None]
     return RunStory(
         title=f"{run.config.data.where}: {run.folder.path.name}",
-        metrics=[_plain(row) for row in read_rows(run.folder.path / "metrics.jsonl")],
+        metrics=[_plain(row) for row in read_measurements(run.folder.path / "metrics.jsonl")],
         split=None if run.data.held is None else run.data.held.split or "held-out",
         sections=(*sections, *run.sections),
         data=DataStory(

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitrail.base.errors import InputError, VitrailError, WriteError
-from vitrail.base.files import atomic_write, held
+from vitrail.base.errors import InputError, WriteError
+from vitrail.base.files import atomic_write, hold
 from vitrail.base.ranks import Ranks
+from vitrail.base.reading import read_json
 from vitrail.base.settings import to_dict
 from vitrail.runs.config import RunConfig, differences, read_config
 from vitrail.runs.result import Result, read_result
+from vitrail.training.keeper import MARK
 
 PLAN, SWEEP, SEEDS, TABLE = OF_FINETUNING = ("finetune.json", "sweep", "seeds", "series.json")
 RUN_LOCK, SERIES_LOCK = LOCKS = (".run.lock", ".series.lock")
@@ -91,18 +93,32 @@ class RunFolder:
     @property
     def begun(self) -> bool:
         """Whether there is something to lose: a checkpoint or a result of this run, or of one that belongs to it."""
-        return self.result.is_file() or any(self.path.rglob("checkpoints/step-*"))
+        return self.result.is_file() or any(self.path.rglob(MARK)) or any(self.path.rglob("checkpoints/step-*"))
 
     def read_config(self) -> RunConfig:
         """Read the settings of the run that is here."""
-        try:
-            return read_config(json.loads(self.config.read_text()), f"the settings in {self.config}")
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.path} is not a run that can be resumed: {error}.") from None
+        if not self.config.is_file():
+            raise InputError(f"{self.path} is not a run that can be resumed: it has no {self.config.name}.")
+        return read_config(read_json(self.config), f"the settings in {self.config}")
 
     def read_result(self) -> Result:
         """Read the final figures."""
         return read_result(self.result)
+
+    def set_aside(self, lock: str = RUN_LOCK) -> str | None:
+        """Give the folder of a run another name, so that its own is free; return the note about it, if it was there."""
+        if not self.path.is_dir() or not any(self.path.iterdir()):
+            return None
+        number = 1
+        while (other := self.path.with_name(f"{self.path.name}-before-{number}")).exists():
+            number += 1
+        with self.claim(lock):
+            try:
+                self.path.rename(other)
+            except OSError as error:
+                raise WriteError(f"{self.path} could not be renamed: {error.strerror or error}.") from error
+            (other / lock).unlink(missing_ok=True)
+        return f"what was in {self.path} is kept in {other}."
 
     def enter(self, config: RunConfig) -> None:
         """Begin a run in a folder that is held, or resume the same run; another one is refused."""
@@ -143,7 +159,7 @@ def claim_folder(path: Path, lock: str) -> Iterator[None]:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WriteError(f"{path} could not be made: {error.strerror or error}.") from error
-    with held(path / lock):
+    with hold(path / lock):
         for part in path.glob(".*.part"):
             part.unlink(missing_ok=True)
         yield
@@ -155,20 +171,18 @@ def claimed(
 ) -> Iterator[None]:
     """Let the first rank claim a folder and enter it while all of them work; its refusal ends them all."""
     with ExitStack() as stack:
-        problem: VitrailError | None = None
-        if ranks.first:
-            try:
-                stack.enter_context(claim)
-                if enter is not None:
-                    enter()
-            except VitrailError as error:
-                problem = error
-        if ranks.any(problem is not None):
-            raise problem or InputError("the first rank could not begin, and reports why.")
+
+        def begin() -> int:
+            stack.enter_context(claim)
+            if enter is not None:
+                enter()
+            return 0
+
+        ranks.follow(begin)
         yield
 
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file, whole or not at all."""
     with atomic_write(path) as file:
-        file.write((json.dumps(value, indent=2) + "\n").encode())
+        file.write((json.dumps(value, indent=2, allow_nan=False) + "\n").encode())

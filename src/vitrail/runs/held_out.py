@@ -1,11 +1,12 @@
 """The evaluator of a classifier: its answers for the images that a run holds out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
+from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset
@@ -21,7 +22,7 @@ from vitrail.runs.skipped import noted
 from vitrail.runtime.engine import TorchEngine
 from vitrail.training.loop import StoppedError
 from vitrail.training.parallel import in_company
-from vitrail.training.signals import StopSignal
+from vitrail.training.signals import Interruption, StopSignal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,13 +59,19 @@ class HeldOut(RunEvaluator[Answers]):
         )
         batches = noted(batches, self.dataset, self.skipped_file)
         if self.stop is not None:
-            batches = _until(batches, self.stop)
+            batches = self.stop.awaited(batches)
         if self.sharded:
             forwards = -(-len(self.dataset) // (self.ranks.world * self.batch))
             size = (1, self.preprocessing.channels, *self.preprocessing.image_size)
             batches = in_company(batches, model, forwards, torch.zeros(size, device=self.ranks.device))
         engine = TorchEngine(model, self.preprocessing)
-        return answer(engine.logits, batches, self.dataset.targets, self.ranks)
+        try:
+            answers = answer(engine.logits, batches, self.dataset.targets, self.ranks)
+        except Interruption:
+            raise StoppedError("stopped during an evaluation.") from None
+        if not answers.counted.any():
+            raise InputError(f"none of {len(self.dataset)} images to evaluate on could be read; fix them.")
+        return answers
 
     def figures(self, outcome: Answers) -> dict[str, float]:
         """Return accuracy and loss, and the top-5 accuracy where there are more classes than that."""
@@ -84,10 +91,3 @@ class HeldOut(RunEvaluator[Answers]):
     @property
     def _many(self) -> bool:
         return len(self.dataset.labels) > 5
-
-
-def _until(batches: Iterable[Batch], stop: StopSignal) -> Iterator[Batch]:
-    for batch in batches:
-        if stop.number is not None:
-            raise StoppedError("stopped during an evaluation.")
-        yield batch

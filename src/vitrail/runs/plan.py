@@ -6,6 +6,7 @@ from typing import Literal
 from vitrail.base.errors import ConfigError
 from vitrail.model.contract import ModelConfig
 from vitrail.model.cost import Cost, cost
+from vitrail.runs.config import RunConfig
 
 Optimizer = Literal["adam", "sgd"]
 Precision = Literal["float32", "bfloat16"]
@@ -41,6 +42,19 @@ class Needs:
     def fixed(self) -> int:
         """Memory that does not grow with the batch."""
         return self.weights + self.gradients + self.optimizer
+
+
+def training_bytes(config: RunConfig, images: int) -> int:
+    """Return the memory that training takes with this many images at once: weights, gradients, optimiser, activations.
+
+    Frozen weights need neither gradients nor the activations below them; which these are is not looked at.
+    """
+    need = cost(config.model)
+    if config.optimizer.frozen:
+        return 4 * need.parameters
+    kept = need.checkpointed_activations if config.execution.recompute else need.activations
+    width = 4 if config.precision == "float32" else 2
+    return 4 * (2 + _STATE_VALUES.get(config.optimizer.name, 1)) * need.parameters + width * kept * images
 
 
 def work_out(

@@ -1,12 +1,11 @@
 """What came of a run: `result.json` is this."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from vitrail.base.errors import InputError
+from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, to_dict
 
 Weights = Literal["last", "averaged", "best"]
@@ -58,6 +57,8 @@ class Result:
     """Images that could not be read."""
     digest: str | None = None
     """SHA-256 of the weights in the model file."""
+    run: str | None = None
+    """Identity of the run's settings; with others it would have another result."""
 
     @property
     def accuracy(self) -> float | None:
@@ -80,7 +81,4 @@ class Result:
 
 def read_result(path: Path) -> Result:
     """Read the result of a finished run, strictly."""
-    try:
-        return from_dict(Result, json.loads(path.read_text()), where=f"the figures in {path}")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not the result of a run: {error}.") from None
+    return from_dict(Result, read_json(path), where=f"the figures in {path}")

@@ -5,14 +5,15 @@ is finished is not trained again. A cell that diverged is a result as well: its 
 (`diverged.json`), and without that file it is tried again.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
+from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.runs.conduct import Watching, conduct
 from vitrail.runs.config import RunConfig
@@ -110,7 +111,7 @@ class Table:
 
     def write(self, path: Path) -> None:
         """Write it as JSON; rows of other cells that the file has stay: a part of the series was run again."""
-        rows = json.loads(path.read_text())["rows"] if path.is_file() else []
+        rows = read_table(path)
         stored = {row["cell"]: row for row in rows}
         merged = stored | {row.cell: row.as_dict() for row in self.rows}
         if merged != stored:
@@ -133,6 +134,7 @@ class Series:
         stop is `StoppedError`.
         """
         table = Table()
+        read_table(self.path / TABLE)  # what is damaged is refused before anything is trained
         for number, cell in enumerate(cells, start=1):
             row = self._train(cell, f"{cell.name}, {number} of {len(cells)}" if len(cells) > 1 else cell.name)
             table += Table(rows=(row,))
@@ -175,12 +177,21 @@ class Series:
         return Row(cell=cell.name, folder=place, varied=cell.varied, steps=divergence.step, diverged=divergence.reason)
 
 
+def read_table(path: Path) -> list[Any]:
+    """Return the rows of a stored table, none where there is no file."""
+    stored = read_json(path) if path.is_file() else {"rows": []}
+    rows = stored.get("rows") if isinstance(stored, dict) else None
+    if not isinstance(rows, list):
+        raise InputError(f"{path} is damaged: it is not a table with rows; remove it, and it is written again.")
+    return rows
+
+
 def read_divergence(run: Run) -> Divergence | None:
     """Return how this run diverged before, if it did."""
-    try:
-        divergence = from_dict(Divergence, json.loads(run.folder.diverged.read_text()))
-    except (OSError, ValueError):
+    path = run.folder.diverged
+    if not path.is_file():
         return None
+    divergence = from_dict(Divergence, read_json(path), where=f"the notes in {path}")
     return divergence if divergence.run == run.config.identity else None
 
 

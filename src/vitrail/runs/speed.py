@@ -13,8 +13,9 @@ import numpy as np
 import torch
 
 from vitrail.base.errors import ConfigError
-from vitrail.model.cost import cost
+from vitrail.base.ranks import ranks_here
 from vitrail.runs.folder import RunFolder
+from vitrail.runs.plan import training_bytes
 from vitrail.runs.train import Run
 from vitrail.training.loop import Loop
 from vitrail.training.signals import StopSignal
@@ -129,7 +130,8 @@ def largest_micro_batch(run: Run) -> int:
     share = run.ranks.share(run.config.batch)
     parts = [part for part in range(share, 0, -1) if share % part == 0]
     if run.ranks.device.type == "cpu":
-        fits = next((part for part in parts if _bytes_needed(run, part) < _free_memory() * (1 - KEPT_FREE)), 0)
+        most = _free_memory() * (1 - KEPT_FREE)
+        fits = next((part for part in parts if training_bytes(run.config, part) < most), 0)
     else:
         fits = next((part for part in parts if _runs_with(run, part)), 0)
     if not fits:
@@ -137,15 +139,9 @@ def largest_micro_batch(run: Run) -> int:
     return run.ranks.agree(fits)
 
 
-def _bytes_needed(run: Run, images: int) -> float:
-    need = cost(run.config.model)
-    kept = need.checkpointed_activations if run.config.execution.recompute else need.activations
-    return 16.0 * need.parameters + 4.0 * kept * images
-
-
 def _free_memory() -> float:
     """Return the bytes that new work may take, of this rank's part of the machine."""
-    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    ranks = ranks_here()
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         kib = next(line.split()[1] for line in lines if line.startswith("MemAvailable"))

@@ -6,6 +6,7 @@ File -> its model -> positions for a new size -> the pre-training head off, a he
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -44,8 +45,9 @@ def open_source(path: str, *, pickle: bool = False, num_heads: int | None = None
     """Read what a file says of its model, and remember its digest."""
     contents = _read(path, pickle, num_heads)
     size, channels = contents.config.image_size, contents.config.channels
+    place = str(Path(path).absolute())  # to be found from another working folder too
     return Source(
-        start=StartConfig(path=path, digest=_digest(contents, path), pickle=pickle, num_heads=num_heads),
+        start=StartConfig(path=place, digest=_digest(contents, path), pickle=pickle, num_heads=num_heads),
         config=contents.config,
         preprocessing=contents.preprocessing or preset("google", image_size=size, channels=channels),
     )
@@ -79,7 +81,8 @@ def starting_model(start: StartConfig, config: ModelConfig, device: torch.device
 
 
 def _read(path: str, pickle: bool, num_heads: int | None) -> Contents:
-    return read(path, pickle=pickle, **({} if num_heads is None else {"num_heads": num_heads}))
+    hints: dict[str, Any] = {} if num_heads is None else {"num_heads": num_heads}
+    return read(path, pickle=pickle, **hints)
 
 
 def _digest(contents: Contents, path: str) -> str:

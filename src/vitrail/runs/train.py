@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,8 @@ import torch
 
 from vitrail.base.errors import InputError
 from vitrail.base.journal import Journal
-from vitrail.base.memory import keep_freed_memory
-from vitrail.base.ranks import Ranks
+from vitrail.base.memory import check_memory, keep_freed_memory
+from vitrail.base.ranks import Ranks, ranks_here
 from vitrail.base.seeds import key
 from vitrail.base.settings import to_dict
 from vitrail.base.trackers import make_trackers
@@ -23,11 +23,12 @@ from vitrail.model.build import build
 from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
 from vitrail.report.section import Section
-from vitrail.runs.config import RunConfig
+from vitrail.runs.config import RunConfig, checkpoint_settings
 from vitrail.runs.data import RunData
 from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.held_out import HeldOut
+from vitrail.runs.plan import training_bytes
 from vitrail.runs.skipped import noted
 from vitrail.runs.start import starting_model
 from vitrail.training.averaging import Average
@@ -68,6 +69,10 @@ class Run:
                 f"a batch of {self.config.batch} is more than the {len(self.data.train)} training images of "
                 f"{self.config.data.where}; choose a batch of at most {len(self.data.train)}."
             )
+        if self.ranks.device.type == "cpu" and not self.sharded:
+            images = self.config.execution.micro_batch or share
+            subject = f"training {self.config.model.summary} with {images} images at once"
+            check_memory(training_bytes(self.config, images) * ranks_here(), subject)
         if self.config.optimizer.frozen:
             freeze(self.learner(build(self.config.model, device="meta")), self.config.optimizer.frozen)
         if self.config.augmentation.mixes and share % 2:
@@ -77,7 +82,7 @@ class Run:
         """Build the model and everything around it, at step 0."""
         keep_freed_memory()
         config, ranks = self.config, self.ranks
-        if config.start is None:
+        if config.start is None or config.extends is not None:  # a state to extend has the weights
             model = build(config.model, seed=key(config.seed, "weights") % 2**63, device=ranks.device)
         else:
             model = starting_model(config.start, config.model, ranks.device)
@@ -111,7 +116,12 @@ class Run:
             batches=self.batches,
             evaluators=self.evaluators(stop),
             keep_best=self.keep_best,
-            keeper=Keeper(folder=self.folder.checkpoints, run=config.identity, keep=config.execution.keep_checkpoints),
+            keeper=Keeper(
+                folder=self.folder.checkpoints,
+                run=config.identity,
+                settings=checkpoint_settings(config),
+                keep=config.execution.keep_checkpoints,
+            ),
             journal=Journal(self.folder.path, self.trackers()),
             ranks=ranks,
             stop=stop,
@@ -124,13 +134,14 @@ class Run:
         config = self.config
         if config.minutes is None:
             return None
-        seconds = 60 * config.minutes
+        seconds, steps = 60 * config.minutes, config.steps - config.first_step
         images = self.data.held_out / 3  # to measure one takes a third of learning from it
         return Pacer(
             seconds=seconds,
             steps=config.steps,
+            first=config.first_step,
             evaluate_every=config.evaluate_every,
-            evaluation=images / config.batch * seconds / config.steps,
+            evaluation=images / config.batch * seconds / steps,
             path=self.folder.pace,
             ranks=self.ranks,
         )
@@ -237,6 +248,17 @@ class Run:
         contents = describe_model(
             model,
             preprocessing=self.config.preprocessing,
-            provenance=provenance | parent | {"config": to_dict(self.config)},
+            provenance=provenance | parent | {"config": to_dict(_without_places(self.config))},
         )
         return write_store(contents, path)
+
+
+def _without_places(config: RunConfig) -> RunConfig:
+    """Return what a model file may tell to everyone: the names of data and models, not the folders they lie in."""
+    data, start, extends = config.data, config.start, config.extends
+    return replace(
+        config,
+        data=replace(data, where=Path(data.where).name, root=data.root and Path(data.root).name),
+        start=start and replace(start, path=Path(start.path).name),
+        extends=extends and replace(extends, run=Path(extends.run).name),
+    )

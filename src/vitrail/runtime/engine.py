@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from vitrail.base.errors import ConfigError
 from vitrail.base.settings import to_dict
 from vitrail.base.shapes import Images, Logits, PixelBatch, Representation
 from vitrail.checkpoint.files import weights_digest
@@ -76,7 +77,11 @@ class TorchEngine:
     None does not compile."""
 
     def __post_init__(self) -> None:
-        """Leave training mode."""
+        """Refuse a model without numbers, and leave training mode."""
+        if self.device.type == "meta":
+            raise ConfigError(
+                "the model is on the device 'meta' and has no weights; build it on another device to use it."
+            )
         self.model.eval()
 
     @property

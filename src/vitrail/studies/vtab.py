@@ -3,7 +3,7 @@
 A task is fine-tuned on its 1,000 training images and measured on its test images, each image resized to a square as a
 whole. The paper's preprocessing is BiT's, which also crops and flips where the label allows it, without a list of those
 tasks; here none is cropped or flipped. The score is the mean over the tasks, not over the groups, and is the paper's
-only when all 19 are there.
+only with all 19 tasks.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
 from vitrail.runs.adapt import adapt
 from vitrail.runs.config import DataConfig
-from vitrail.runs.data import RunData
+from vitrail.runs.data import RunData, absolute
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder, claimed
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.series import Cell, Row, Series, Table, Watch
@@ -33,14 +33,14 @@ from vitrail.training.signals import StopSignal
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
-    """What the accuracies of some tasks come to."""
+    """The mean accuracies of some tasks."""
 
     groups: Mapping[str, float]
     """The mean of each group that has a task."""
     overall: float | None
-    """The mean over all tasks that are there; None without any."""
+    """The mean over all tasks; None without any."""
     tasks: int
-    """How many that are; 19 make the paper's score."""
+    """The number of tasks; the paper's score has 19."""
 
     @property
     def complete(self) -> bool:
@@ -50,15 +50,15 @@ class Means:
 
 @dataclass(frozen=True, kw_only=True)
 class VtabResult:
-    """What came of the tasks that were run."""
+    """The results of the tasks."""
 
     model: str
     root: str
     path: Path
-    """Where the run folders lie."""
+    """The folder of the run folders."""
     table: Table
     missing: tuple[str, ...]
-    """Tasks of which there is no folder."""
+    """Tasks without a folder."""
 
     @cached_property
     def means(self) -> Means:
@@ -66,7 +66,7 @@ class VtabResult:
         return summarise({row.cell: row.accuracy for row in self.table.finished if row.accuracy is not None})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON holds it, beside the paper's results."""
+        """Return everything as plain values for JSON, beside the paper's results."""
         return {
             "model": self.model,
             "root": self.root,
@@ -103,7 +103,7 @@ class VtabStudy:
     ranks: Ranks
 
     def carry_out(self, watch: Watch, stop: StopSignal) -> VtabResult:
-        """Run the tasks that are not finished; every rank calls it."""
+        """Run the tasks that are not finished; all ranks call it together."""
         series = Series(path=self.path, ranks=self.ranks, watch=watch, stop=stop)
         with claimed(claim_folder(self.path, SERIES_LOCK), self.ranks):
             table = series.carry_out([_cell(task, run) for task, run in self.runs.items()])
@@ -117,11 +117,11 @@ def _cell(task: str, run: Run) -> Cell:
 
 
 def task_data(folder: Path, *, skip_broken: str = "0") -> RunData:
-    """Open the 1,000 training images and the test images of a task; classes that training lacks stay."""
+    """Open the 1,000 training images and the test images of a task; classes without training images stay."""
     splits = open_splits(folder, skip_broken=skip_broken)
     train, test = splits["train"], splits["test"]
     if len(train.labels) < 2:
-        raise InputError(f"{folder} has one class only; a classifier needs at least two.")
+        raise InputError(f"{folder} has only one class; a classifier needs at least two.")
     return RunData(train=train, held=test, notes=tuple(dict.fromkeys((*train.notes, *test.notes))))
 
 
@@ -136,7 +136,7 @@ def task_run(
     skip_broken: str = "0",
     changes: Mapping[str, Any],
 ) -> Run:
-    """Make the run of a task by Table 4, with settings that were given by hand, by path."""
+    """Make the run of a task by Table 4; `changes` are settings by path."""
     adaptation = FINETUNING["finetune-vtab"].adaptation()
     pixels = replace(source.preprocessing, geometry="square", crop_fraction=1.0)
     whole = Augmentation(crop="none", flip=0.0, interpolation=pixels.interpolation, antialias=pixels.antialias)
@@ -147,7 +147,7 @@ def task_run(
         image_size=image_size,
         frozen=False,
     )
-    where = DataConfig(where=data.train.where, skip_broken=skip_broken, role="transfer")
+    where = DataConfig(where=absolute(data.train.where), skip_broken=skip_broken, role="transfer")
     config = fill(draft, where, data, steps=steps, epochs=None, changes=changes, evaluations=1)
     run = Run(config=config, data=data, folder=RunFolder(path=out), ranks=ranks)
     run.check()
@@ -155,7 +155,7 @@ def task_run(
 
 
 def summarise(accuracies: Mapping[str, float]) -> Means:
-    """Average the tasks that are there."""
+    """Average the tasks."""
     groups = {group: [accuracies[task] for task in tasks if task in accuracies] for group, tasks in VTAB_GROUPS.items()}
     return Means(
         groups={group: sum(values) / len(values) for group, values in groups.items() if values},

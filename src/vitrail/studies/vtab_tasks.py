@@ -1,4 +1,4 @@
-"""The 19 tasks of VTAB-1k: what they are called, and which of them lie in a folder."""
+"""The 19 tasks of VTAB-1k: their names, and those that a folder has."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from vitrail.recipes.results import VTAB_GROUPS
 
 TASKS = tuple(task for tasks in VTAB_GROUPS.values() for task in tasks)
 
-# What else the folders of the tasks are called; case, spaces, - and _ do not matter.
+# Other names for the folders of the tasks; case, spaces, - and _ do not matter.
 ALIASES: dict[str, tuple[str, ...]] = {
     "caltech101": ("caltech",),
     "cifar": ("cifar100",),
@@ -33,37 +33,37 @@ _NAMES = {alias.replace("_", ""): task for task in TASKS for alias in (task, *AL
 
 
 def task_named(name: str) -> str | None:
-    """Return the task that a folder's name stands for, in whatever spelling; None when it stands for none."""
+    """Return the task that the name of a folder stands for, in any spelling, or None."""
     return _NAMES.get("".join(letter for letter in name.lower() if letter not in " -_"))
 
 
-def find_tasks(root: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:
-    """Return the folders of the tasks that are there, in the order of Table 9; `wanted` ones must be."""
+def find_tasks(root: Path, names: Sequence[str] = ()) -> dict[str, Path]:
+    """Return the folders of the tasks, in the order of Table 9: those of `names`, which must exist, or all."""
     if not root.is_dir():
         raise InputError(f"there is no folder {root}; give the one in which the folders of the VTAB-1k tasks lie.")
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for folder in sorted(entry for entry in root.iterdir() if entry.is_dir()):
         task = task_named(folder.name)
         if task is None or not is_vtab(folder):
             continue
-        if task in found:
-            raise InputError(f"{found[task]} and {folder} are both the task {task}; take one of them away.")
-        found[task] = folder
-    if not found:
+        if task in folders:
+            raise InputError(f"{folders[task]} and {folder} are both the task {task}; move one of them away.")
+        folders[task] = folder
+    if not folders:
         raise InputError(
             f"{root} has no task of VTAB-1k: a folder such as {root / 'caltech101'} with the lists train800val200.txt "
             "and test.txt, and the images that they name."
         )
-    chosen = [_wanted(name, found, root) for name in wanted] or list(found)
-    return {task: found[task] for task in TASKS if task in chosen}
+    tasks = [_check_task(name, folders, root) for name in names] or list(folders)
+    return {task: folders[task] for task in TASKS if task in tasks}
 
 
-def _wanted(name: str, found: Mapping[str, Path], root: Path) -> str:
+def _check_task(name: str, folders: Mapping[str, Path], root: Path) -> str:
     task = task_named(name)
     if task is None:
         raise InputError(
             f"{name!r} is not a task of VTAB-1k; the tasks are {', '.join(TASKS)}.{did_you_mean(name, TASKS)}"
         )
-    if task not in found:
-        raise InputError(f"{root} has no folder of the task {task}; there are {', '.join(found)}.")
+    if task not in folders:
+        raise InputError(f"{root} has no folder of the task {task}; there are {', '.join(folders)}.")
     return task

@@ -4,21 +4,40 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from vitrail.base.container import open_container, write_container
-from vitrail.base.errors import CheckpointError, WriteError
+from vitrail.base.errors import CheckpointError, ConfigError, WriteError
 from vitrail.base.files import atomic_write
 from vitrail.base.ranks import Ranks
+from vitrail.base.reading import parse_json
+from vitrail.base.settings import from_dict, told_apart
 from vitrail.base.tensors import from_tensors
 from vitrail.data.batch import Batch
 from vitrail.training.state import Progress, TrainState
 
+MARK = "begun.json"
+"""The file beside the checkpoints that remembers that there was one; a run that never had any has no such file."""
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
+_WAY_OUT = "bring back the folder, or begin again with `restart`, which keeps what is there under another name."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A stored state."""
+
+    tensors: dict[str, Tensor]
+    progress: Progress
+    run: str
+    """Digest of its run's settings."""
+    settings: dict[str, Any]
+    """The settings themselves."""
+    digest: str
+    """SHA-256 of the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +46,9 @@ class Keeper:
 
     folder: Path
     run: str
-    """Digest of the run's config: a checkpoint of another run is not taken."""
+    """Digest of the run's settings: a checkpoint of another run is refused."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The settings that decide the result, to tell in what another run differs."""
     keep: int = 2
     """Newest checkpoints that stay."""
 
@@ -35,66 +56,79 @@ class Keeper:
         """Write the state; every rank takes part in gathering it, the first one writes."""
         tensors = state.tensors()
         if ranks.first:
-            self._write(tensors, state.progress)
+            self.write(tensors, state.progress)
         ranks.wait()
 
-    def _write(self, tensors: Mapping[str, Tensor], progress: Progress) -> None:
+    def write(self, tensors: Mapping[str, Tensor], progress: Progress) -> None:
+        """Write a state as a checkpoint of this run, and remove those that are too old."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"step-{progress.step:09}.safetensors"
-        metadata = {"vitrail.run": self.run, "vitrail.progress": json.dumps(asdict(progress))}
+        metadata = {
+            "vitrail.run": self.run,
+            "vitrail.settings": json.dumps(self.settings),
+            "vitrail.progress": json.dumps(asdict(progress)),
+        }
         with atomic_write(path) as file:
             write_container(file, from_tensors(tensors, "the run"), metadata, digest=True)
-        older = [found for found in self.paths() if found.name <= path.name]  # later ones are damaged: see `load`
+        if not self.mark.is_file():
+            with atomic_write(self.mark) as file:
+                file.write(json.dumps({"first_checkpoint": progress.step}).encode() + b"\n")
+        older = [other for other in self.paths() if other.name <= path.name]  # later ones are damaged: see `load`
         for old in older[self.keep :]:
             old.unlink()
 
+    @property
+    def mark(self) -> Path:
+        """The file that is there once the run has had a checkpoint."""
+        return self.folder.parent / MARK
+
     def paths(self) -> list[Path]:
         """List the checkpoints, the newest first."""
-        found = [path for path in self.folder.glob("step-*.safetensors") if _NAME.fullmatch(path.name)]
-        return sorted(found, reverse=True)
+        return checkpoint_paths(self.folder)
 
     def load(self, state: TrainState, ranks: Ranks) -> list[str]:
-        """Restore the newest checkpoint that is whole; tell of those that are not, and what is used in their place.
+        """Restore the newest checkpoint that is whole; return notes on those that are not, and what is used instead.
 
-        All ranks take the first one's choice: one that died while another wrote must not look further back.
+        A run that has had checkpoints is refused when none of them is left, or when they are of other settings: it
+        must not start from the beginning unnoticed. All ranks take the first one's choice: one that died while
+        another wrote must not look further back.
         """
         notes: list[str] = []
-        choice = -1
-        if ranks.first:
-            self._remove_parts()
-            for path in self.paths():
-                try:
-                    self._read(path)
-                except CheckpointError as error:
-                    notes.append(str(error))
-                    continue
-                except OSError as error:
-                    notes.append(f"the checkpoint {path} cannot be read: {error.strerror or error}.")
-                    continue
-                choice = int(_NAME.fullmatch(path.name)[1])  # type: ignore[index]
-                break
-            if notes:
-                instead = f"The checkpoint of step {choice} is used instead."
-                notes[-1] += f" {instead if choice >= 0 else 'None is left, so the run starts from the beginning.'}"
-        choice = ranks.agree(choice)
-        if choice >= 0:
-            tensors, progress = self._read(self.folder / f"step-{choice:09}.safetensors")
-            state.restore(tensors, progress)
+        step = ranks.follow(lambda: self._choose(notes))
+        if step >= 0:
+            checkpoint = read_checkpoint(self.folder / f"step-{step:09}.safetensors")
+            state.restore(checkpoint.tensors, checkpoint.progress)
         return notes
 
-    def _read(self, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        container = open_container(path)
-        if container.recorded_digest() is None or container.recorded_digest() != container.computed_digest():
-            raise CheckpointError(f"the checkpoint {path} is damaged: its SHA-256 is not the one that it carries.")
-        if container.metadata.get("vitrail.run") != self.run:
-            raise CheckpointError(f"the checkpoint {path} belongs to a run with other settings.")
-        tensors = {name: container.tensor(name) for name in container.places}
-        return tensors, json.loads(container.metadata["vitrail.progress"])
-
-    def _remove_parts(self) -> None:
-        """Delete what a kill in the middle of writing has left behind."""
+    def _choose(self, notes: list[str]) -> int:
+        """Return the step of the newest good checkpoint, -1 for a run that has had none."""
         for part in self.folder.glob(".step-*.part"):
-            part.unlink(missing_ok=True)
+            part.unlink(missing_ok=True)  # what a kill in the middle of writing has left behind
+        for path in self.paths():
+            try:
+                checkpoint = read_checkpoint(path)
+            except CheckpointError as error:
+                notes.append(str(error))
+                continue
+            if checkpoint.run != self.run:
+                raise CheckpointError(self._foreign(path, checkpoint))
+            if notes:
+                notes[-1] += f" The checkpoint of step {checkpoint.progress.step} is used instead."
+            return checkpoint.progress.step
+        if notes:
+            raise CheckpointError(
+                f"no checkpoint of {self.folder.parent} can be read: {notes[0].rstrip('.')}; {_WAY_OUT}"
+            )
+        if self.mark.is_file():
+            raise CheckpointError(f"{self.folder.parent} has had checkpoints, but none is left; {_WAY_OUT}")
+        return -1
+
+    def _foreign(self, path: Path, checkpoint: Checkpoint) -> str:
+        apart = "; ".join(told_apart(self.settings, checkpoint.settings)) or "the settings are of another version"
+        return (
+            f"the checkpoint {path} belongs to a run with other settings: {apart}. Give config.json the settings that "
+            "the run began with; to train for longer, `extend` it; to begin again, use `restart`."
+        )
 
     @property
     def bad_folder(self) -> Path:
@@ -107,3 +141,32 @@ class Keeper:
         path = self.bad_folder / f"step-{step:09}.safetensors"
         with suppress(WriteError), atomic_write(path) as file:  # a full disk must not hide the loss
             write_container(file, from_tensors(batch.tensors(), "the batch"), {}, digest=False)
+
+
+def checkpoint_paths(folder: Path) -> list[Path]:
+    """List the checkpoints of a folder, the newest first."""
+    return sorted((path for path in folder.glob("step-*.safetensors") if _NAME.fullmatch(path.name)), reverse=True)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read a state and check that it is whole; the sentence of a refusal names the file."""
+    try:
+        container = open_container(path)
+        digest = container.computed_digest()
+    except OSError as error:
+        raise CheckpointError(f"the checkpoint {path} cannot be read: {error.strerror or error}.") from None
+    if container.recorded_digest() != digest:
+        raise CheckpointError(f"the checkpoint {path} is damaged: its SHA-256 is not the one that it carries.")
+    texts = {name: container.metadata.get(f"vitrail.{name}", "null") for name in ("settings", "progress")}
+    tables = {name: parse_json(text, f"the {name} in {path}", CheckpointError) for name, text in texts.items()}
+    try:
+        progress = from_dict(Progress, tables["progress"], where=f"the progress in {path}")
+    except ConfigError as error:
+        raise CheckpointError(str(error)) from None
+    return Checkpoint(
+        tensors={name: container.tensor(name) for name in container.places},
+        progress=progress,
+        run=container.metadata.get("vitrail.run", ""),
+        settings=tables["settings"] or {},
+        digest=digest,
+    )

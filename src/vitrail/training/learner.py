@@ -35,8 +35,8 @@ MODEL = "model."
 class Learner(nn.Module, ABC):
     """A model and everything that is trained with it.
 
-    Every parameter that learns takes part in every forward pass, since ranks wait for its gradient, and has at least one
-    dimension, since shards are parts of it.
+    Every parameter that learns takes part in every forward pass, since ranks wait for its gradient. None is a scalar,
+    since shards are parts of it.
     """
 
     score: ClassVar[str] = "val_accuracy"

@@ -1,5 +1,6 @@
 """The loop: one for everything that learns. What differs between runs is a value that it is given."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -8,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from vitrail.base.errors import VitrailError
+from vitrail.base.errors import VitrailError, WorkerError
 from vitrail.base.journal import Journal
 from vitrail.base.ranks import Ranks
 from vitrail.data.loader import Batch
@@ -18,7 +19,7 @@ from vitrail.training.keeper import Keeper
 from vitrail.training.pacing import Pacer
 from vitrail.training.parallel import gathered
 from vitrail.training.schedules import Schedule
-from vitrail.training.signals import StopSignal
+from vitrail.training.signals import Interruption, StopSignal
 from vitrail.training.state import TrainState
 from vitrail.training.step import StepConfig, Taken, take_step
 
@@ -28,13 +29,22 @@ MOST_BAD_IN_A_ROW = 3
 
 
 class DivergedError(VitrailError):
-    """A loss that is not finite, three times in a row; `step` is the last of them."""
+    """A loss that is not finite three times in a row, or weights or scores that are not; `step` is where."""
 
     exit_code = 1
 
     def __init__(self, sentence: str, *, step: int) -> None:
         super().__init__(sentence)
         self.step = step
+
+
+def diverged(reason: str, *, step: int) -> DivergedError:
+    """Return the error for a run whose numbers are not finite any more: what happened, and what to do."""
+    return DivergedError(
+        f"{reason}. The last good checkpoint is kept; begin a new run with a lower `learning_rate`, a longer `warmup` "
+        "or clipped gradients (`optimizer.clip_norm`).",
+        step=step,
+    )
 
 
 class StoppedError(VitrailError):
@@ -79,11 +89,15 @@ class Loop:
     """The last outcome of each evaluator, by its name; those of another process are not there."""
 
     def run(self) -> None:
-        """Train from where the state is to the end."""
+        """Train from where the state is to the end; a signal stops it after a step, or while a batch is awaited."""
+        with self.stop.deferred():
+            self._run()
+
+    def _run(self) -> None:
         progress, clock = self.state.progress, Clock()
         if progress.step and self._evaluators_due():
             self._look_after()
-        batches = self.batches(progress.step)
+        batches = self._awaited(progress.step)
         while progress.step < self.steps and not progress.stopped:
             self._keep_pace()
             batch = next(batches).to(self.ranks.device)
@@ -91,7 +105,7 @@ class Loop:
             if progress.step not in progress.bad_steps:
                 taken = self.take(batch, rate)
                 if taken is None and self._go_back(batch):
-                    batches, progress = self.batches(self.state.progress.step), self.state.progress
+                    batches, progress = self._awaited(self.state.progress.step), self.state.progress
                     continue
                 clock.images += 0 if taken is None else taken.images
             progress.step += 1
@@ -99,6 +113,27 @@ class Loop:
                 self._log(rate, clock.read())
             with clock.paused():
                 self._look_after()
+
+    def _awaited(self, step: int) -> Iterator[Batch]:
+        """Yield the batches from a step on; a signal or a lost worker while one is awaited saves and stops."""
+        alone = self.ranks.world == 1
+        try:
+            yield from self.stop.awaited(self.batches(step), alone=alone)
+        except Interruption:
+            raise StoppedError(self._saved("stopped", saves=alone)) from None
+        except WorkerError as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: WorkerError) -> WorkerError:
+        """Save before a run ends for want of a worker."""
+        return WorkerError(self._saved(str(error).rstrip("."), saves=self.ranks.world == 1))
+
+    def _saved(self, reason: str, *, saves: bool = True) -> str:
+        """Save between two steps, unless other ranks would have to as well; say from where the run resumes."""
+        if not saves:
+            return f"{reason}; the same command resumes from the last checkpoint."
+        self._checkpoint()
+        return f"{reason}; the run is saved at step {self.state.progress.step}, the same command resumes from there."
 
     @property
     def steps(self) -> int:
@@ -131,10 +166,10 @@ class Loop:
         if not stopping:
             self._evaluate_in_time()
             stopping = bool(self._evaluators_due())  # one was interrupted
+        if stopping and (self.state.progress.step < self.steps or self._evaluators_due()):
+            raise StoppedError(self._saved("stopped"))
         if stopping or self._due(self.config.checkpoint_every):
             self._checkpoint()
-        if stopping and (self.state.progress.step < self.steps or self._evaluators_due()):
-            raise StoppedError(f"stopped after step {self.state.progress.step}; the same command resumes from there.")
 
     def _evaluators_due(self) -> list[Evaluator[Any]]:
         """Return the evaluators whose turn it is, without those that have had it."""
@@ -178,6 +213,8 @@ class Loop:
                     self._measure(evaluator)
         except StoppedError:
             return  # it comes first when the run is resumed
+        except WorkerError as error:
+            raise self._lost(error) from error
 
     @contextmanager
     def saved_weights(self) -> Iterator[None]:
@@ -202,6 +239,9 @@ class Loop:
         progress, learner = self.state.progress, self.state.learner
         outcome = self.outcome(evaluator)
         figures = evaluator.journaled(outcome)
+        for name, value in figures.items():
+            if not math.isfinite(value):
+                raise diverged(f"{name} is {value} after step {progress.step}", step=progress.step)
         progress.evaluated[evaluator.name] = progress.step
         self.outcomes[evaluator.name] = outcome
         if self.ranks.first:
@@ -236,9 +276,9 @@ class Loop:
         if self.ranks.first:
             self.keeper.keep_batch(batch, step)
         if set(range(step - MOST_BAD_IN_A_ROW + 1, step + 1)) <= set(bad):
-            raise DivergedError(
+            raise diverged(
                 f"the loss was not finite {MOST_BAD_IN_A_ROW} times in a row, up to step {step}; the batches are in "
-                f"{self.keeper.bad_folder}. Lower the learning rate, lengthen the warm-up, or clip gradients.",
+                f"{self.keeper.bad_folder}",
                 step=step,
             )
         self.watch(step, {"bad_step": float(step)})

@@ -6,17 +6,16 @@ times within a run, so the plan is looked at again about once a second. Every co
 resumed run repeats the corrections that are there before it makes its own, and is the same run bit by bit.
 """
 
-import json
-import os
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vitrail.base.errors import WriteError
-from vitrail.base.journal import read_rows
+from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.lines import append_row, read_lines
 from vitrail.base.ranks import Ranks
+from vitrail.base.settings import from_dict
 
 CHECK_SECONDS = 1.0
 """About how long it is between two looks at the clock."""
@@ -30,6 +29,10 @@ FINISH_SECONDS = 3.0
 TOLERANCE = 0.01
 """Part of the steps to come by which a plan may be wrong before it is corrected."""
 MOST_SLOWDOWN = 4.0
+_WAY_OUT = (
+    "The run cannot be resumed without the whole file; bring it back, or `extend` the run, which begins a new one with "
+    "its state."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +55,7 @@ class Pacer:
         *,
         seconds: float,
         steps: int,
+        first: int = 0,
         evaluate_every: int,
         evaluation: float,
         path: Path,
@@ -61,7 +65,7 @@ class Pacer:
         self.seconds, self.steps = seconds, steps
         self.evaluate_every, self.evaluation = evaluate_every, evaluation
         self.path, self.ranks, self.clock = path, ranks, clock
-        self.usual = max(seconds, 1e-9) / max(steps, 1)
+        self.usual = max(seconds, 1e-9) / max(steps - first, 1)
         self.check_every = max(round(CHECK_SECONDS / self.usual), 1)
         self.stored: deque[Correction] = deque()
         self.spent, self.began, self.paused = 0.0, clock(), 0.0
@@ -69,7 +73,7 @@ class Pacer:
 
     def begin(self, step: int, spent: float) -> None:
         """Start, or resume at a step after some seconds; corrections that were stored after it will be repeated."""
-        rows = [Correction(**row) for row in read_rows(self.path)]
+        rows = read_corrections(self.path)
         for row in rows:
             if row.step <= step:
                 self.steps, spent = row.steps, max(spent, row.seconds)
@@ -118,13 +122,17 @@ class Pacer:
 
     def _correct(self, step: int, steps: int) -> None:
         self.steps = steps
-        if not self.ranks.first:
-            return
-        line = json.dumps(asdict(Correction(step=step, steps=steps, seconds=self.elapsed)))
-        try:
-            with self.path.open("a") as file:  # before the step that follows from it: a kill must not lose it
-                file.write(line + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise WriteError(f"{self.path} could not be written: {error.strerror or error}.") from error
+        if self.ranks.first:  # to the disk before the step that follows from it: a kill must not lose it
+            append_row(self.path, asdict(Correction(step=step, steps=steps, seconds=self.elapsed)), sync=True)
+
+
+def read_corrections(path: Path) -> list[Correction]:
+    """Read every correction of a run; without one of them it could not be the same run again."""
+    lines = read_lines(path)
+    try:
+        rows = [from_dict(Correction, row) for row in lines.rows]
+    except ConfigError as error:
+        raise InputError(f"{path} is damaged: {error} {_WAY_OUT}") from None
+    if lines.damaged:
+        raise InputError(f"{path} is damaged in line {lines.damaged[0]}. {_WAY_OUT}")
+    return rows

@@ -1,9 +1,26 @@
-"""Ctrl-C and SIGTERM ask a run to stop after the step it is in; a second Ctrl-C does not wait."""
+"""Ctrl-C, SIGTERM and a closed terminal ask a run to stop after the step it is in; a second Ctrl-C does not wait.
+
+Only a step waits: before and after training there is nothing to save, and a signal interrupts at once. So it does while
+a batch is awaited, which may never come from a process that is stopped or a disk that hangs: nothing is half done then.
+"""
 
 import signal
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
+
+Batch = TypeVar("Batch")
+
+PATIENCE = 3.0
+"""Seconds that one of several ranks goes on waiting for its batch: the others may need it to save together."""
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class Interruption(BaseException):
+    """A stop that came where nothing is half done."""
 
 
 class StopSignal:
@@ -12,24 +29,69 @@ class StopSignal:
     def __init__(self) -> None:
         self.asked = False
         self.number: int | None = None
+        self._since = 0.0
+        self._patience: float | None = 0.0
+        """Seconds until a signal interrupts; None while it is left to the loop to stop."""
+        self._timer: threading.Timer | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "StopSignal":
-        """Start to listen; only the main thread can."""
+        """Start to listen; only the main thread can. Under nohup, a terminal may be closed."""
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._ask)
+            for number in _SIGNALS:
+                if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._ask)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Give the signals back."""
+        if self._timer is not None:
+            self._timer.cancel()
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def awaited(self, batches: Iterator[Batch], *, alone: bool = True) -> Iterator[Batch]:
+        """Pass batches on; a signal while one is awaited raises `Interruption`, on one of several ranks a bit later."""
+        while True:
+            with self._patient(0.0 if alone else PATIENCE):
+                self._interrupt()
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    def deferred(self) -> AbstractContextManager[None]:
+        """Leave it to the block to look whether it is `asked` to stop."""
+        return self._patient(None)
+
+    @contextmanager
+    def _patient(self, seconds: float | None) -> Iterator[None]:
+        before, self._patience = self._patience, seconds
+        try:
+            yield
+        finally:
+            self._patience = before
 
     def _ask(self, number: int, _: FrameType | None) -> None:
         if self.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.asked, self.number = True, number
+        if self.number is None:
+            self._since = time.monotonic()
+        self.asked, self.number = True, self.number or number
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Give up what is being done after a signal, or have this called again when it is time for that."""
+        if self.number is None or self._patience is None:
+            return
+        left = self._since + self._patience - time.monotonic()
+        if left <= 0:
+            raise Interruption
+        main = threading.main_thread().ident
+        if self._timer is None and signal.SIGTERM in self._before and main is not None:
+            self._timer = threading.Timer(left, signal.pthread_kill, (main, signal.SIGTERM))
+            self._timer.daemon = True
+            self._timer.start()
 
     @property
     def exit_code(self) -> int:

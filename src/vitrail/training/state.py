@@ -6,7 +6,6 @@ is not here, since it depends on the step alone (`base/seeds.py`).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -65,7 +64,7 @@ class TrainState:
         return {name: whole(tensor) for name, tensor in named.items()}
 
     @torch.no_grad()
-    def restore(self, tensors: Mapping[str, Tensor], progress: Mapping[str, Any]) -> None:
+    def restore(self, tensors: Mapping[str, Tensor], progress: Progress) -> None:
         """Take over a stored state, or say everything in which it differs."""
         own = {f"learner.{name}": tensor for name, tensor in self.learner.state_dict().items()}
         if self.average is not None:
@@ -81,7 +80,7 @@ class TrainState:
                 self.optimizer.state[parameter] = {
                     slot: self._slot(tensor, parameter) for slot, tensor in slots.items()
                 }
-        self.progress = Progress(**progress)
+        self.progress = progress
 
     def _slot(self, tensor: Tensor, parameter: Tensor) -> Tensor:
         """Lay out what an optimiser remembers; counts of steps stay on the CPU unless a fused kernel reads them."""

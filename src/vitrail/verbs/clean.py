@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import InputError
+from vitrail.base.outputs import Kind
+from vitrail.base.rows import read_header
 from vitrail.data.dataset import Dataset
 from vitrail.data.sources.files import Files
 from vitrail.data.sources.manifest import write_manifest
 from vitrail.data.survey.leaks import Findings, left_out
-from vitrail.data.survey.scan import Survey as Scan
+from vitrail.data.survey.scan import Scan
+
+LIST = Kind(
+    name="a list of images with the columns path, label and split",
+    suffixes=(".csv",),
+    holds=lambda path: read_header(path) in (["path", "label", "split"], ["path", "class_name", "split"]),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

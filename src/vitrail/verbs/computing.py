@@ -5,22 +5,22 @@ from contextlib import contextmanager
 
 import torch
 
-from vitrail.base.errors import ConfigError
 from vitrail.base.notes import Note, logged, unheard
+from vitrail.base.numbers import MOST_THREADS, check_whole
 from vitrail.base.processor import settle
-from vitrail.base.ranks import Ranks, join
+from vitrail.base.ranks import Ranks, as_device, join
 
 
 @contextmanager
 def computing(threads: int | None, device: str | torch.device, note: Note = logged) -> Iterator[Ranks]:
     """Use so many threads for a while, join the other ranks, if there are any, and avoid instructions that trap."""
-    if threads is not None and threads < 1:
-        raise ConfigError(f"threads is {threads}, but must be at least 1.")
+    if threads is not None:
+        check_whole("threads", threads, most=MOST_THREADS)
     before = torch.get_num_threads()
     try:
         if threads is not None:
             torch.set_num_threads(threads)
-        with join(None if str(device) == "auto" else torch.device(device)) as ranks:
+        with join(None if str(device) == "auto" else as_device(device)) as ranks:
             settle(note if ranks.first else unheard)
             yield ranks
     finally:

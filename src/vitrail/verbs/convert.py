@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vitrail.base.errors import ConfigError
+from vitrail.base.files import check_writable, path_of
+from vitrail.base.outputs import Kind, check_replaceable
 from vitrail.base.table import Table, Tabular
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.files import sha256, with_versions
-from vitrail.checkpoint.formats.all import FormatName, write_any
+from vitrail.checkpoint.formats.all import write_any
+from vitrail.checkpoint.formats.detect import holds_format
+from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.store import write_store
 from vitrail.model.patches import Size
 from vitrail.verbs.weights import count_parameters, open_weights
@@ -61,6 +64,7 @@ def convert(
     *,
     to: FormatName = "vitrail",
     lossy: bool = False,
+    force: bool = False,
     image_size: int | Size | None = None,
     num_heads: int | None = None,
 ) -> Conversion:
@@ -69,15 +73,15 @@ def convert(
     The source may be of any of these, and is recognised by what it holds; torch's pickled files (.pth, .bin) are read
     too, but only their tensors. The target is a file, or for Hugging Face and timm a folder. A model that `to`
     cannot hold is refused; with `lossy`, the numerics of that library may replace the model's own, which changes
-    outputs a little. `image_size` and `num_heads` are for sources that do not record them.
+    outputs a little. A target that is not a converted model of that format is replaced only with `force`, and the
+    source never. `image_size` and `num_heads` are for sources that do not record them.
 
     >>> conversion = vitrail.convert("model.safetensors", "model.npz", to="google", lossy=True)
     >>> conversion.format, vitrail.load(conversion.path).config.num_classes
     ('google', 2)
     """
-    source, target = Path(source), Path(target)
-    if source.exists() and target.exists() and source.samefile(target):
-        raise ConfigError(f"{source} is both source and destination; give another name to write to.")
+    source, target = path_of(source, "source"), path_of(target, "destination")
+    _check_target(source, target, to, force=force)
     contents = open_weights(source, pickle=True, image_size=image_size, num_heads=num_heads)
     written = _write(contents, source, target, to, lossy)
     return Conversion(
@@ -89,6 +93,18 @@ def convert(
         digest=written.digest,
         notes=written.notes,
     )
+
+
+def _check_target(source: Path, target: Path, to: FormatName, *, force: bool) -> None:
+    """Refuse to replace what is read, or what is not a converted model: a run's folder, notes, a trained model."""
+    kind = Kind(
+        name=f"a converted model of the format {to}",
+        holds=lambda path: holds_format(path, to),
+    )
+    files = list(source.iterdir()) if source.is_dir() else []
+    check_replaceable(target, kind, inputs=(source, *files), force=force)
+    if not target.is_dir():
+        check_writable(target)
 
 
 def _write(contents: Contents, source: Path, target: Path, to: FormatName, lossy: bool) -> Contents:

@@ -10,6 +10,7 @@ import torch
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.memory import keep_freed_memory
 from vitrail.base.notes import Note, logged
+from vitrail.base.outputs import check_output
 from vitrail.base.progress import Progress, silent
 from vitrail.checkpoint.store import check_labels
 from vitrail.data.dataset import Dataset
@@ -18,15 +19,14 @@ from vitrail.data.preprocessing import Preprocessing
 from vitrail.evaluation.class_map import ClassMap, read_class_map
 from vitrail.evaluation.evaluation import Evaluation, EvaluationConfig
 from vitrail.evaluation.evaluation import evaluate as measure
-from vitrail.evaluation.predictions import write_predictions
+from vitrail.evaluation.predictions import EVALUATED, write_predictions
 from vitrail.evaluation.real import RealLists, check_outputs, choose_with_real, read_real
 from vitrail.evaluation.subset import Choice, choose
 from vitrail.model.patches import Size
-from vitrail.report.evaluation_page import write_evaluation
+from vitrail.report.evaluation_page import EVALUATION, write_evaluation
 from vitrail.runs.evaluation import open_evaluation_data
 from vitrail.verbs.evaluation_page import evaluation_page
 from vitrail.verbs.network import FileSettings, ModelLike, Network, open_network
-from vitrail.verbs.output import output_path
 
 File = str | os.PathLike[str]
 
@@ -50,6 +50,7 @@ def evaluate(
     root: File | None = None,
     csv: File | None = None,
     html: File | None = None,
+    force: bool = False,
     pickle: bool = False,
     workers: int = 0,
     threads: int | None = None,
@@ -74,9 +75,14 @@ def evaluate(
     A model in memory computes where it is; `image_size`, `num_heads`, `pickle` and `device` are for files. Files and
     models are measured in float32, classifiers and engines as they are. `resamples` are behind the intervals, and
     `skip_broken` is how many images may be unreadable, such as `5` or `1%`. `csv` gets every prediction, and `html` a
-    page. Under torchrun ranks share the images, and every rank returns the same.
+    page; a file of another kind is replaced only with `force`. Under torchrun ranks share the images, and every rank
+    returns the same.
     """
-    table, page = output_path(csv, ".csv"), output_path(html, ".html")
+    files = {
+        name: check_output(file, kind, inputs=(model, data, labels, class_map, real), force=force, setting=name)
+        for name, file, kind in (("csv", csv, EVALUATED), ("html", html, EVALUATION))
+        if file is not None
+    }
     config = EvaluationConfig(batch=batch, workers=workers, skip_broken=skip_broken, resamples=resamples, seed=seed)
     lists, mapping = _read_beside(real, class_map)
     file = FileSettings(image_size=image_size, num_heads=num_heads, pickle=pickle, device=device)
@@ -92,12 +98,11 @@ def evaluate(
                 note(sentence)
         keep_freed_memory()
         measured = measure(network.engine, dataset, choice, config, ranks=ranks, real=lists, progress=progress)
-        files = {kind: path for kind, path in (("csv", table), ("html", page)) if path is not None}
         score = replace(measured, model=network.name, digest=network.digest, notes=notes, files=files)
-        if ranks.first and table is not None:
-            write_predictions(table, score.dataset, score.answers, real=score.real)
-        if ranks.first and page is not None:
-            write_evaluation(evaluation_page(score, network), page)
+        if ranks.first and "csv" in files:
+            write_predictions(files["csv"], score.dataset, score.answers, real=score.real)
+        if ranks.first and "html" in files:
+            write_evaluation(evaluation_page(score, network), files["html"])
         return score
 
 

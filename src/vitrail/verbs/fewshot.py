@@ -4,33 +4,34 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.notes import Note, logged, unheard
+from vitrail.base.numbers import MOST_BATCH, MOST_WORKERS, check_whole
+from vitrail.base.outputs import check_output
 from vitrail.base.progress import Progress, silent
 from vitrail.data.budget import Budget
 from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
+from vitrail.evaluation.defaults import L2, NEIGHBOURS, C, MethodName
 from vitrail.evaluation.extractor import Extractor
 from vitrail.evaluation.feature_files import default_folder
 from vitrail.evaluation.features import feature_preprocessing
-from vitrail.evaluation.fewshot import Method, Shots, check_shots, know_all, know_drawn, measure
+from vitrail.evaluation.fewshot import Method, Shots, check_shots, extract_drawn, extract_labelled, measure
 from vitrail.evaluation.fewshot_result import FewShot
-from vitrail.evaluation.neighbours import NEIGHBOURS
 from vitrail.evaluation.neighbours import neighbours as nearest
-from vitrail.evaluation.probe import C, probe
-from vitrail.evaluation.ridge import L2, ridge
+from vitrail.evaluation.probe import probe
+from vitrail.evaluation.ridge import ridge
 from vitrail.model.patches import Size
-from vitrail.report.shots import ShotsLine, check_picture, write_shots
+from vitrail.report.shots import SHOTS, ShotsLine, write_shots
 from vitrail.verbs.names import model_name
 from vitrail.verbs.network import FileSettings, ModelLike, open_network
 
 File = str | os.PathLike[str]
-MethodName = Literal["ridge", "neighbours", "probe"]
-METHODS: tuple[MethodName, ...] = ("ridge", "neighbours", "probe")
+METHODS: tuple[MethodName, ...] = get_args(MethodName)
 
 
 def fewshot(
@@ -48,6 +49,7 @@ def fewshot(
     num_heads: int | None = None,
     cache: File | bool = True,
     plot: File | None = None,
+    force: bool = False,
     val_fraction: float = 0.1,
     skip_broken: str = "0",
     root: File | None = None,
@@ -73,12 +75,15 @@ def fewshot(
     and a linear `probe` with `probe_c`, the C of scikit-learn.
 
     Features are kept below `cache`: a folder, True for the usual one, False for none. `plot` draws accuracy against
-    shots into an `.svg` or `.png`. `image_size`, `num_heads`, `pickle` and `device` are for files. Under torchrun ranks
-    share the images; the first one fits, and the others return a result without scores.
+    shots into an `.svg` or `.png`, and replaces a file of another kind only with `force`. `image_size`, `num_heads`,
+    `pickle` and `device` are for files. Under torchrun ranks share the images; the first one fits, and the others
+    return a result without scores.
     """
+    check_whole("batch", batch, most=MOST_BATCH)
+    check_whole("workers", workers, least=0, most=MOST_WORKERS)
     counts, fitted = _shots(shots), _methods(methods, l2=l2, neighbours=neighbours, probe_c=probe_c)
     if plot is not None:
-        check_picture(Path(plot))
+        check_output(plot, SHOTS, inputs=(model, data), force=force, setting="plot")
     file = FileSettings(image_size=image_size, num_heads=num_heads, pickle=pickle, device=device)
     train, test = _splits(data, val_fraction=val_fraction, skip_broken=skip_broken, root=root)
     check_shots(train, test, counts, seeds)
@@ -99,8 +104,8 @@ def fewshot(
             first(sentence)
         allowed = Budget.parse(skip_broken)
         drawn, tested = (allowed.left(len(split), split.skipped) for split in (train, test))
-        draws, known = know_drawn(train, counts, seeds, extractor, skip_broken=drawn)
-        asked = know_all(test, extractor, skip_broken=tested)
+        draws, known = extract_drawn(train, counts, seeds, extractor, skip_broken=drawn)
+        asked = extract_labelled(test, extractor, skip_broken=tested)
         found = FewShot(
             model=network.name,
             dataset=test,
@@ -124,8 +129,8 @@ def _shots(shots: Sequence[int | Literal["all"]]) -> list[Shots]:
     if not shots:
         raise ConfigError('shots is empty, but takes numbers of images such as 1, 5, 10, 25, or "all".')
     for number in shots:
-        if number != "all" and (not isinstance(number, int) or number < 1):
-            raise ConfigError(f'`shots` is given {number!r}, but takes numbers of images from 1 on, or "all".')
+        if number != "all":
+            check_whole("shots", number)
     return list(dict.fromkeys(None if number == "all" else number for number in shots))
 
 
@@ -136,8 +141,7 @@ def _methods(
         raise ConfigError(f"`l2` is given {', '.join(map(str, l2)) or 'nothing'}, but must be above 0.")
     if not 0 < probe_c < float("inf"):
         raise ConfigError(f"`probe_c` is given {probe_c}, but must be above 0.")
-    if neighbours < 1:
-        raise ConfigError(f"`neighbours` is given {neighbours}, but must be at least 1.")
+    check_whole("neighbours", neighbours)
     if not methods or set(methods) - set(METHODS):
         raise ConfigError(f"`methods` is given {', '.join(methods) or 'nothing'}, but takes {', '.join(METHODS)}.")
     known: dict[str, Method] = {

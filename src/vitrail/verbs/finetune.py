@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.printable import line
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.recipes.names import find_adaptation
@@ -14,16 +15,16 @@ from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapt, quick_rate
 from vitrail.runs.config import DataConfig, Execution, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.finetune import Estimate, FinetunePlan, Finetuning, read_plan
-from vitrail.runs.folder import RunFolder
+from vitrail.runs.folder import SERIES_LOCK, RunFolder
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.start import Source, model_name, open_source
 from vitrail.training.signals import StopSignal
-from vitrail.verbs.frame import training_frame
+from vitrail.verbs.frame import set_aside, training_frame
 from vitrail.verbs.keywords import FinetuneKeywords
-from vitrail.verbs.request import RunRequest, make_request
+from vitrail.verbs.request import LENGTHS, RunRequest, make_request
 from vitrail.verbs.trained import FinetunedRun
-from vitrail.verbs.watch import Words, line, print_choices, watched
+from vitrail.verbs.watch import Words, print_choices, watched
 
 NEVER = 10**9
 """Steps between evaluations that no run reaches: the number of steps of a run with minutes changes as it goes."""
@@ -85,6 +86,8 @@ def conduct_finetuning(
     work, quiet = settle_finetuning(request, ranks), quiet or not ranks.first
     if not quiet:
         print_choices(work.run(), words)
+    if request.restart:
+        set_aside(work.folder, ranks, lambda sentence: None if quiet else line(f"vitrail: {sentence}"), SERIES_LOCK)
     if work.enter():
         estimate = work.estimate()
         if not quiet:
@@ -129,13 +132,16 @@ def _new(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
     source = open_source(str(request.start), pickle=request.pickle, num_heads=request.num_heads)
     data = open_run_data(data_config, seed=seed)
     folder = RunFolder(path=Path(request.out or _default_out(str(request.data), str(request.start))))
+    if folder.plan.is_file() and folder.begun and not request.restart:
+        check_same(data, read_plan(folder).base, same_data=request.same_data)
     plan = partial(_plan, source, data_config, data)
     work = Finetuning(plan=plan(request), data=data, folder=folder, ranks=ranks)
     if request.micro_batch == "auto":
         request = replace(request, micro_batch=largest_micro_batch(work.run()))
         work = replace(work, plan=plan(request))
     if request.minutes is not None:
-        stored = read_plan(folder).base.steps if folder.plan.is_file() and folder.begun else None
+        resumes = folder.plan.is_file() and folder.begun and not request.restart
+        stored = read_plan(folder).base.steps if resumes else None
         steps = stored or steps_for(work.run(), request.minutes / work.plan.trainings, lambda steps: steps)
         work = replace(work, plan=plan(replace(request, steps=steps)))
     work.check()
@@ -186,7 +192,7 @@ def _rates(request: FinetuneRequest, adaptation: Adaptation) -> tuple[float, ...
 
 def _resumed(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
     """Return the stored plan; how the work is done may change, and nothing else."""
-    request.refuse(SHAPING, "resume")
+    request.refuse((*LENGTHS, *SHAPING), "resume")
     folder = RunFolder(path=Path(str(request.resume)))
     plan, changes = read_plan(folder), request.changes
     allowed = {path: changes.pop(path) for path in ("data.skip_broken",) if path in changes}
@@ -196,7 +202,8 @@ def _resumed(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
     settings = with_settings(to_dict(plan.base), request.execution | allowed)
     plan = replace(plan, base=read_config(settings, "the settings of this run"))
     data = open_run_data(plan.base.data, seed=plan.base.seed)
-    check_same(data, plan.base)
+    check_same(data, plan.base, same_data=request.same_data)
+    plan = replace(plan, base=replace(plan.base, facts=data.facts))
     return Finetuning(plan=plan, data=data, folder=folder, ranks=ranks)
 
 

@@ -60,6 +60,8 @@ class RunKeywords(TypedDict, total=False):
     track: Sequence[TrackerName]
     settings: Mapping[str, Any]
     resume: str | Path | None
+    restart: bool
+    same_data: bool
     out: str | Path | None
 
 
@@ -69,6 +71,7 @@ class TrainKeywords(RunKeywords, total=False):
     model: str | None
     channels: int | None
     config: str | Path | None
+    extend: str | Path | None
 
 
 class FinetuneKeywords(RunKeywords, total=False):

@@ -11,7 +11,7 @@ import torch
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.notes import Note
-from vitrail.base.ranks import Ranks, check_device
+from vitrail.base.ranks import Ranks, as_device
 from vitrail.checkpoint.files import assemble, head_notes, read
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model, ModelConfig
@@ -41,7 +41,7 @@ class FileSettings:
     def __post_init__(self) -> None:
         """Refuse a device that is not there, before anything is read."""
         if str(self.device) != "auto":
-            check_device(torch.device(self.device))
+            as_device(self.device)
 
     @property
     def overrides(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def open_network(
     """
     if isinstance(model, str | os.PathLike):
         with computing(threads, file.device, note) as ranks:
-            contents = read(os.fspath(model), pickle=file.pickle, **file.overrides)
+            contents = read(os.fspath(model), pickle=file.pickle, resident=True, **file.overrides)
             loaded = assemble(contents, device=ranks.device)
             network = _of_model(loaded.float() if float32 else loaded, preprocessing)
             yield replace(network, name=os.fspath(model), digest=contents.digest), ranks

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +13,7 @@ import torch
 from vitrail.base.errors import ConfigError
 from vitrail.base.memory import keep_freed_memory
 from vitrail.base.notes import Note, logged
+from vitrail.base.numbers import check_whole
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
 from vitrail.data.pictures import Picture
@@ -22,7 +22,7 @@ from vitrail.prediction.classifier import Classifier
 from vitrail.prediction.folder import Listing, list_images
 from vitrail.prediction.prediction import Prediction
 from vitrail.prediction.work import Outcome, Work
-from vitrail.prediction.writers import Row, check_output
+from vitrail.prediction.writers import Row, check_predictions
 from vitrail.runtime.engine import Engine
 from vitrail.verbs.computing import computing
 from vitrail.verbs.network import FileSettings, ModelLike, evaluating
@@ -48,6 +48,7 @@ def predict(
     *,
     top: int = 5,
     out: File | None = None,
+    force: bool = False,
     labels: Sequence[str] | File | None = None,
     image_size: int | Size | None = None,
     batch: int | None = None,
@@ -74,21 +75,20 @@ def predict(
     with a path on each line: these give a list, without the images that could not be read, which are noted.
 
     With `out`, which ends in `.csv`, `.jsonl` or `.parquet`, paths of any number are answered into that file, and what
-    came out is returned. Stopped at any time, the same call resumes; under torchrun ranks share the images, and the
-    first one returns what came out.
+    came out is returned; a file of another kind is replaced only with `force`. Stopped at any time, the same
+    call resumes; under torchrun ranks share the images, and the first one returns what came out.
     """
     file = FileSettings(image_size=image_size, pickle=pickle, device=device)
     settings = ClassifierSettings(
         labels=labels, batch=batch, workers=workers, compiled=compiled, threads=threads, file=file
     )
-    if top < 1:
-        raise ConfigError(f"top is {top}, but must be at least 1.")
+    check_whole("top", top)
     words = list(images) if isinstance(images, list | tuple) else [images]
     paths = [os.fspath(word) for word in words if isinstance(word, str | os.PathLike)]
     if out is not None:
         if len(paths) < len(words):
             raise ConfigError("out is given, so images must be paths of files and folders; leave it out for others.")
-        return write_predictions(model, paths, Path(out), settings, top=top, progress=progress, note=note)
+        return write_predictions(model, paths, out, settings, top=top, force=force, progress=progress, note=note)
     if len(paths) == len(words) and any(map(_is_many, paths)):
         with answering(model, paths, settings, top=top, note=note) as (_, rows):
             return [Prediction(name=row.path, top=row.top) for row in _good(rows, note)]
@@ -119,18 +119,19 @@ def answering(
 def write_predictions(
     model: ModelLike,
     words: Sequence[str],
-    out: Path,
+    out: File,
     settings: ClassifierSettings,
     *,
     top: int,
+    force: bool = False,
     progress: Progress,
     note: Note,
     stdin: Callable[[], bytes] = bytes,
 ) -> Outcome | None:
     """Answer for the files that words stand for into one file; only the first rank returns what came out."""
-    check_output(out)
+    path = check_predictions(out, (model, settings.labels, *words), force=force)
     with open_classifier(model, settings, note) as (classifier, ranks):
-        work = Work(classifier=classifier, out=out, top=top, ranks=ranks)
+        work = Work(classifier=classifier, out=path, top=top, ranks=ranks)
         return work.run(lambda: _list(words, stdin, note), progress if ranks.first else silent)
 
 

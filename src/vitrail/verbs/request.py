@@ -5,7 +5,7 @@ None, False and an empty sequence stand for what was not asked: the recipe, the 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -14,7 +14,9 @@ from vitrail.base.settings import from_dict
 from vitrail.base.trackers import TrackerName
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
+from vitrail.runs.bounds import check_bounds
 from vitrail.runs.config import DataConfig, Device, with_settings
+from vitrail.runs.data import absolute_data
 from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape
 from vitrail.training.step import Precision
@@ -50,8 +52,10 @@ EXECUTION = {
     name: f"execution.{name}"
     for name in ("device", "threads", "workers", "recompute", "shard", "keep_checkpoints", "track", "micro_batch")
 } | {"compile": "execution.compiled"}
-SHAPING = ("recipe", "image_size", "epochs", "minutes", "fraction", "val_fraction")
+SHAPING = ("recipe", "image_size", "fraction", "val_fraction")
 """Keywords that shape a run once and for all: they cannot change a stored one."""
+LENGTHS = ("epochs", "minutes")
+"""The same of its length, unless it is extended."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +120,10 @@ class RunRequest:
     """Any other setting of `RunConfig` by its path, such as augmentation.flip; it has the last word."""
     resume: str | Path | None = None
     """The folder of a run to resume, with its own settings."""
+    restart: bool = False
+    """Begin again in a folder that has a run already; that one is kept under another name."""
+    same_data: bool = False
+    """Resume although the files of the data have other times: they hold the same images."""
     out: str | Path | None = None
     """The folder of the run."""
 
@@ -145,16 +153,21 @@ class RunRequest:
 
     def data_config(self, where: str | Path) -> DataConfig:
         """Return which data a new run takes, and check that it has one length."""
-        if sum(length is not None for length in (self.steps, self.epochs, self.minutes)) > 1:
-            raise ConfigError("a run has one length: give `steps`, `epochs` or `minutes`.")
-        for name, most in (("epochs", inf), ("minutes", inf), ("fraction", 1.0)):
-            value = getattr(self, name)
-            if value is not None and not (0 < value <= most and isfinite(value)):
-                raise ConfigError(f"`{name}` is {value}, but must be above 0{' and at most 1' if most == 1 else ''}.")
+        self.check_length()
         shares = {f"data.{name}": getattr(self, name) for name in ("val_fraction", "fraction") if self.asks(name)}
         paths = shares | {path: value for path, value in self.changes.items() if path.startswith("data.")}
         settings = with_settings({"data": {"where": str(where)}}, paths)["data"]
-        return from_dict(DataConfig, settings, where="the settings of the data")
+        return absolute_data(from_dict(DataConfig, settings, where="the settings of the data"))
+
+    def check_length(self) -> None:
+        """Refuse more than one length, and one that no run has."""
+        if sum(length is not None for length in (self.steps, self.epochs, self.minutes)) > 1:
+            raise ConfigError("a run has one length: give `steps`, `epochs` or `minutes`.")
+        check_bounds({"steps": self.steps, "epochs": self.epochs, "minutes": self.minutes})
+        for name in ("epochs", "minutes", "fraction"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= (1 if name == "fraction" else inf):
+                raise ConfigError(f"`{name}` is {value}, but must be above 0{' and at most 1' * (name == 'fraction')}.")
 
     def refuse(self, names: Sequence[str], way: str) -> None:
         """Refuse keywords that a stored run has no use for any more; `way` is the one that names it."""

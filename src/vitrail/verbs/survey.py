@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.outputs import check_output
 from vitrail.base.progress import Progress, silent
 from vitrail.base.table import Table, Tabular
 from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation
@@ -16,15 +17,14 @@ from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
 from vitrail.data.survey.duplicates import MOST_BITS, NEAR_BITS
 from vitrail.data.survey.leaks import Findings, find
-from vitrail.data.survey.scan import Survey as Scan
-from vitrail.data.survey.scan import survey as scan_splits
+from vitrail.data.survey.scan import Scan
+from vitrail.data.survey.scan import scan as scan_splits
 from vitrail.data.survey.sheet import make_sheet
 from vitrail.data.survey.summary import summarise
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size, size_text
-from vitrail.report.sheet_page import write_sheet
-from vitrail.verbs.clean import CleanList, all_files, check_files, write_clean
-from vitrail.verbs.output import output_path
+from vitrail.report.sheet_page import SHEET, write_sheet
+from vitrail.verbs.clean import LIST, CleanList, all_files, check_files, write_clean
 from vitrail.verbs.survey_tables import survey_tables
 
 AugmentationName = Literal["paper", "strong", "none"]
@@ -33,7 +33,6 @@ AUGMENTATIONS: dict[str, Augmentation] = {
     "strong": Augmentation(layers=2, magnitude=10.0, erase=0.25),
     "none": NO_AUGMENTATION,
 }
-SHEET = ".html"
 LARGEST = 224  # pixels of augmented pictures, without a size of their own
 MOST_PIXELS = 4096  # and even then
 
@@ -94,20 +93,29 @@ class Survey(Tabular):
         total = self.images + len(self._summary["skipped"])
         allowed.spend(self.broken, total, where=self.scan.where)
 
-    def clean(self, path: str | Path) -> CleanList:
-        """Write a CSV (path, label, split) of the images without the broken and leaked ones, to be opened as data."""
-        file = output_path(path, ".csv") or Path(path)
+    def clean(self, path: str | Path, *, force: bool = False) -> CleanList:
+        """Write a CSV (path, label, split) of the images without the broken and leaked ones, to be opened as data.
+
+        The data itself is never replaced, and a file of another kind only with `force`.
+        """
+        file = check_output(path, LIST, inputs=(self.scan.where,), force=force, setting="clean")
         return write_clean(self.scan, self.findings, file)
 
     def sheet(
-        self, path: str | Path, *, augment: AugmentationName = "paper", image_size: int | Size | None = None
+        self,
+        path: str | Path,
+        *,
+        augment: AugmentationName = "paper",
+        image_size: int | Size | None = None,
+        force: bool = False,
     ) -> Path:
         """Write a page with the classes, what augmentation makes of them, and the leaks.
 
         "paper" is crop and flip, "strong" these with RandAugment and erasing, "none" nothing but resizing. Without an
-        `image_size`, augmented images have that of all images if it is one and at most 224 px, else 224 px.
+        `image_size`, augmented images have that of all images if it is one and at most 224 px, else 224 px. A file of
+        another kind is replaced only with `force`.
         """
-        file = output_path(path, SHEET) or Path(path)
+        file = check_output(path, SHEET, inputs=(self.scan.where,), force=force, setting="sheet")
         size = _check_size(image_size) or self._own_size()
         augmentation = AUGMENTATIONS[augment]
         sheet = make_sheet(self.scan, self.findings, augmentation=augmentation, image_size=size, seed=self.seed)
@@ -138,14 +146,15 @@ def survey(
     augment: AugmentationName = "paper",
     image_size: int | Size | None = None,
     clean: str | Path | None = None,
+    force: bool = False,
     progress: Progress = silent,
 ) -> Survey:
     """Read every image of some data to its end, and report classes, splits, sizes, broken files, duplicates and leaks.
 
     `data` is anything that `vitrail.data.open` opens, or what it returned; `split` takes one split only. One pile of
     images is split by `val_fraction` and `seed`. Hashes of near duplicates may differ in `near` bits of 63, from 0 to
-    11; None finds exact ones only. `sheet` and `clean` write what `Survey.sheet` and `Survey.clean` write, and are
-    refused before the work if they cannot be.
+    11; None finds exact ones only. `sheet` and `clean` write what `Survey.sheet` and `Survey.clean` write, with
+    `force` also over a file of another kind, and are refused before the work if they cannot be.
 
     >>> survey = vitrail.survey("photos/")
     >>> survey.images, survey.classes, survey.broken
@@ -158,15 +167,17 @@ def survey(
     if augment not in AUGMENTATIONS:
         raise ConfigError(f"augment is {augment!r}, but must be one of {', '.join(AUGMENTATIONS)}.")
     size = _check_size(image_size)
-    sheet, clean = output_path(sheet, SHEET), output_path(clean, ".csv")
+    for name, file, kind in (("sheet", sheet, SHEET), ("clean", clean, LIST)):
+        if file is not None:
+            check_output(file, kind, inputs=(data,), force=force, setting=name)
     splits = _open(data, split, {"val_fraction": val_fraction, "seed": seed, "skip_broken": "100%", "root": root})
     if clean is not None:
         check_files(splits)
     scan = scan_splits(splits, near=near is not None, progress=progress)
     result = Survey(scan=scan, findings=find(scan, bits=near), near=near, seed=seed)
     if sheet is not None:
-        result = replace(result, sheet_file=result.sheet(sheet, augment=augment, image_size=size))
-    return result if clean is None else replace(result, clean_list=result.clean(clean))
+        result = replace(result, sheet_file=result.sheet(sheet, augment=augment, image_size=size, force=force))
+    return result if clean is None else replace(result, clean_list=result.clean(clean, force=force))
 
 
 def _open(data: str | os.PathLike[str] | Dataset, split: str | None, options: dict[str, Any]) -> dict[str, Dataset]:

@@ -1,6 +1,5 @@
 """Train a model: settle what is asked (recipe, data, model, length, or a stored run), and bring the run to its end."""
 
-import json
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,19 +7,21 @@ from typing import Unpack
 
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
+from vitrail.base.reading import read_json
 from vitrail.base.settings import to_dict
 from vitrail.recipes.names import find_recipe
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import DataConfig, Execution, RunConfig, differences, read_config, with_settings
-from vitrail.runs.data import RunData, check_same, open_run_data
+from vitrail.runs.data import RunData, absolute, check_same, open_run_data
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete, evaluate_every, needs_labels
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.train import Run
 from vitrail.training.signals import StopSignal
-from vitrail.verbs.frame import training_frame
+from vitrail.verbs.extend import extended_folder, settle_extension
+from vitrail.verbs.frame import set_aside, training_frame
 from vitrail.verbs.keywords import TrainKeywords
-from vitrail.verbs.request import RunRequest, make_request
+from vitrail.verbs.request import LENGTHS, RunRequest, make_request
 from vitrail.verbs.trained import TrainedRun
 from vitrail.verbs.watch import Watcher, Words, print_choices
 
@@ -35,6 +36,8 @@ class TrainRequest(RunRequest):
     """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
     config: str | Path | None = None
     """Settings to run again: the config.json of a run."""
+    extend: str | Path | None = None
+    """A run to train for longer, as a new one that begins with its state: for `steps`, `epochs` or `minutes` more."""
 
 
 def train(data: str | Path | None = None, *, quiet: bool = False, **keywords: Unpack[TrainKeywords]) -> TrainedRun:
@@ -63,6 +66,8 @@ def conduct_training(
     if not quiet:
         print_choices(run, words)
     with Watcher(run.config, quiet=quiet, words=words) as watcher:
+        if request.restart:
+            set_aside(run.folder, ranks, watcher.note)
         return TrainedRun(folder=run.folder.path, result=conduct(run, watcher, stop))
 
 
@@ -72,14 +77,26 @@ def settle(request: TrainRequest, ranks: Ranks) -> Run:
     Every rank calls it. With `minutes`, or an automatic micro-batch, some steps are tried out and thrown away.
     """
     began = time.monotonic()
-    config, data = _stored(request) if _is_stored(request) else _new(request, ranks)
-    run = Run(config=config, data=data, folder=_folder(request, config), ranks=ranks, began=began)
+    if request.extend is not None:
+        request.refuse(("model", "channels", "config", "resume"), "extend")
+        folder = RunFolder(path=Path(request.out or extended_folder(request.extend)))
+        config, data = settle_extension(request, request.extend, folder, ranks)
+    else:
+        config, data = _stored(request) if _is_stored(request) else _new(request, ranks)
+        folder = _folder(request, config)
+    run = Run(config=config, data=data, folder=folder, ranks=ranks, began=began)
     run.check()
+    if folder.config.is_file() and folder.begun and not request.restart:
+        stored = folder.read_config()
+        if not differences(config, stored):  # another run is refused for its settings
+            check_same(data, stored, same_data=request.same_data)
     return run
 
 
 def stored_execution(request: TrainRequest) -> Execution | None:
     """Return how the work of a stored run was done, before ranks and threads are settled; None for a new run."""
+    if request.extend is not None:
+        return RunFolder(path=Path(request.extend)).read_config().execution
     return _read_stored(request).execution if _is_stored(request) else None
 
 
@@ -105,13 +122,13 @@ def _new(request: TrainRequest, ranks: Ranks) -> tuple[RunConfig, RunData]:
         trial = replace(trial, config=complete(asked, data_config, data))
     if request.minutes is None:
         return trial.config, data
-    return _timed(request.minutes, asked, data_config, trial), data
+    return _timed(request.minutes, request.restart, asked, data_config, trial), data
 
 
-def _timed(minutes: float, asked: Request, data_config: DataConfig, trial: Run) -> RunConfig:
+def _timed(minutes: float, restart: bool, asked: Request, data_config: DataConfig, trial: Run) -> RunConfig:
     """Return the run with as many steps as fit into a time, or as many as it has when it was begun before."""
     folder, batch, cadence = trial.folder, trial.config.batch, asked.settings.get("evaluate_every")
-    stored = folder.read_config().steps if folder.config.is_file() and folder.begun else None
+    stored = folder.read_config().steps if folder.config.is_file() and folder.begun and not restart else None
     steps = stored or steps_for(
         trial, minutes, lambda steps: cadence or evaluate_every(steps, batch, trial.data.held_out)
     )
@@ -126,30 +143,27 @@ def _read_stored(request: TrainRequest) -> RunConfig:
     if request.resume is not None:
         return RunFolder(path=Path(request.resume)).read_config()
     path = Path(str(request.config))
-    try:
-        return read_config(json.loads(path.read_text()), f"the settings in {path}")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} does not hold the settings of a run: {error}.") from None
+    return read_config(read_json(path), f"the settings in {path}")
 
 
 def _stored(request: TrainRequest) -> tuple[RunConfig, RunData]:
     """Return the settings of a stored run; one that is resumed may differ only in how the work is done."""
     shaping = ("model", "channels") if request.resume is None else ("model", "channels", "config", "out")
-    request.refuse(shaping, "config" if request.resume is None else "resume")
+    request.refuse((*LENGTHS, *shaping), "config" if request.resume is None else "resume")
     stored, changes = _read_stored(request), request.changes
     if request.steps is not None:
         changes |= {"steps": request.steps, "minutes": None}
     if request.data is not None:
-        changes["data.where"] = str(request.data)
+        changes["data.where"] = absolute(str(request.data))
     settings = with_settings(to_dict(stored), changes | request.execution)
     config = read_config(settings, "the settings of this run")
     if request.resume is not None and (apart := differences(config, stored)):
         raise InputError(
-            f"{request.resume} is a run with other settings: {'; '.join(apart)}. Leave these out to resume it, or "
-            "start a new run with another `out`."
+            f"{request.resume} is a run with other settings: {'; '.join(apart)}. Leave these out to resume it, "
+            "`extend` it to train for longer, or start a new run with another `out`."
         )
     data = open_run_data(config.data, seed=config.seed, needs_labels=config.objective.needs_labels)
-    check_same(data, config, every_image=request.resume is not None)
+    check_same(data, config, every_image=request.resume is not None, same_data=request.same_data)
     return replace(config, facts=data.facts), data
 
 

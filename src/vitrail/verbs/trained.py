@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vitrail.base.journal import read_rows
+from vitrail.base.journal import read_measurements
 from vitrail.checkpoint.files import load
 from vitrail.model.contract import Model
 from vitrail.report.markup import table, tag, text
@@ -54,7 +54,7 @@ class TrainedRun:
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """The measurements, a row for each line of `metrics.jsonl`."""
-        return read_rows(self.folder / "metrics.jsonl")
+        return read_measurements(self.folder / "metrics.jsonl")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON holds them."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import CheckpointError, InputError
+from vitrail.base.files import path_of
 from vitrail.base.table import Table, Tabular
 from vitrail.checkpoint.files import is_finite
 from vitrail.model.patches import Size
@@ -72,7 +73,7 @@ def verify(
     >>> vitrail.verify("model.safetensors").good
     True
     """
-    if not Path(path).is_dir() and not Path(path).is_file():
+    if not path_of(path, "path").exists():
         raise InputError(f"there is no file or folder {path}.")
     try:
         contents = open_weights(path, pickle=pickle, image_size=image_size, num_heads=num_heads)

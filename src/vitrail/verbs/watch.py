@@ -1,14 +1,13 @@
 """What the user sees of a run on stderr: its settings before, a bar on a terminal or lines elsewhere during."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from vitrail.base.printable import printable
+from vitrail.base.printable import line, printable
 from vitrail.base.readable import counted
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
@@ -19,12 +18,6 @@ Words = Callable[[str], str]
 """Puts a sentence into the words of the caller: the command line writes flags in place of settings."""
 QUIET_SECONDS = 5.0
 """Without a terminal, at least so long between two lines."""
-
-
-def line(text: str) -> None:
-    """Write a line to stderr; work goes on without words when nobody reads them any more."""
-    with suppress(OSError, ValueError, AttributeError):  # a pipe that is closed, a stream that is closed, none at all
-        print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
 class Watcher:
@@ -63,11 +56,11 @@ class Watcher:
         """Say something besides."""
         if self.quiet:
             return
-        text = f"vitrail: {printable(self.words(sentence))}"
+        text = f"vitrail: {self.words(sentence)}"
         if self.bar is None:
             line(text)
         else:
-            self.bar.console.print(text, markup=False, highlight=False)
+            self.bar.console.print(printable(text), markup=False, highlight=False)
 
     def __call__(self, step: int, values: dict[str, float]) -> None:
         """Show the values of a step."""
@@ -131,7 +124,7 @@ def print_choices(run: Run, words: Words = str) -> None:
     if config.patience is not None and data.held is not None and data.held.split == "test":
         notes.append("the best weights are chosen on the test images, so their accuracy will be a little too high.")
     for note in notes:
-        line(f"vitrail: {printable(words(note))}")
+        line(f"vitrail: {words(note)}")
 
 
 def regularisation(config: RunConfig) -> str:

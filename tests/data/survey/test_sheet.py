@@ -5,7 +5,7 @@ from tests.data.pictures import dataset, encoded, photo
 from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation
 from vitrail.data.loader import training_batches
 from vitrail.data.survey.leaks import Findings, Twin
-from vitrail.data.survey.scan import Survey, survey
+from vitrail.data.survey.scan import Scan, scan
 from vitrail.data.survey.sheet import LARGEST, MOST_CLASSES, MOST_PAIRS, Sheet, describe, make_sheet
 
 SIZE = (32, 32)
@@ -17,9 +17,9 @@ def plain(colour, height: int = 20, width: int = 20) -> np.ndarray:
     return np.full((height, width, 3), colour, dtype=np.uint8)
 
 
-def sheet_of(seen: Survey, augmentation: Augmentation | None = None, **options) -> Sheet:
+def sheet_of(result: Scan, augmentation: Augmentation | None = None, **options) -> Sheet:
     options = {"image_size": SIZE, "findings": NOTHING} | options
-    return make_sheet(seen, augmentation=augmentation, **options)
+    return make_sheet(result, augmentation=augmentation, **options)
 
 
 def all_are(pixels: torch.Tensor, colour) -> bool:
@@ -29,8 +29,8 @@ def all_are(pixels: torch.Tensor, colour) -> bool:
 def test_every_class_has_its_own_pictures_and_counts() -> None:
     arrays = [plain(RED)] * 9 + [plain(GREEN)] * 2 + [plain(BLUE)] * 7
     targets = [0] * 9 + [1] * 2 + [2] * 7
-    seen = survey({"train": dataset(arrays, targets), "test": dataset([plain(RED)], [0], labels=("class 0",))})
-    sheet = sheet_of(seen, NO_AUGMENTATION)
+    result = scan({"train": dataset(arrays, targets), "test": dataset([plain(RED)], [0], labels=("class 0",))})
+    sheet = sheet_of(result, NO_AUGMENTATION)
     assert (sheet.where, sheet.split, sheet.total, list(sheet.pairs)) == ("pictures", "train", 3, [])
     assert [found.label for found in sheet.classes] == ["class 0", "class 1", "class 2"]
     assert [dict(found.counts) for found in sheet.classes] == [
@@ -51,7 +51,7 @@ def test_every_class_has_its_own_pictures_and_counts() -> None:
 def test_the_versions_are_the_ones_that_training_sees() -> None:
     augmentation = Augmentation(layers=1, magnitude=5.0)
     data = dataset([encoded(photo(seed, 60, 50)) for seed in range(4)], [0, 0, 0, 0], labels=("only",))
-    sheet = sheet_of(survey({"train": data}), augmentation, image_size=(96, 96), seed=3)
+    sheet = sheet_of(scan({"train": data}), augmentation, image_size=(96, 96), seed=3)
     options = {"image_size": (96, 96), "channels": 3}
     stream = training_batches(data, batch=4, seed=3, augmentation=augmentation, stop_step=6, **options)
     for version in sheet.classes[0].versions:
@@ -60,15 +60,15 @@ def test_the_versions_are_the_ones_that_training_sees() -> None:
 
 
 def test_broken_pictures_are_left_out_and_empty_classes_do_not_stop_it() -> None:
-    seen = survey({"train": dataset([plain(RED), b"broken", plain(RED)], [0, 0, 0], labels=("a", "b"))})
-    full, empty = sheet_of(seen, Augmentation()).classes
+    result = scan({"train": dataset([plain(RED), b"broken", plain(RED)], [0, 0, 0], labels=("a", "b"))})
+    full, empty = sheet_of(result, Augmentation()).classes
     assert [picture.name for picture in full.examples] == ["picture 0", "picture 2"]
     assert (list(empty.examples), list(empty.versions)) == ([], [])
 
 
 def test_of_many_classes_the_most_frequent_are_kept() -> None:
     targets = [at for at in range(60) for _ in range(3 if at >= 36 else 1)]
-    sheet = sheet_of(survey({"train": dataset([plain(RED)] * len(targets), targets)}))
+    sheet = sheet_of(scan({"train": dataset([plain(RED)] * len(targets), targets)}))
     assert (len(sheet.classes), sheet.total) == (MOST_CLASSES, 60)
     assert [found.label for found in sheet.classes] == [f"class {at}" for at in range(36, 60)]
 
@@ -76,8 +76,8 @@ def test_of_many_classes_the_most_frequent_are_kept() -> None:
 def test_unlabelled_grey_and_many_channels_are_kept() -> None:
     for array in (np.full((9, 9), 77, dtype=np.uint8), np.full((9, 9, 5), 77, dtype=np.uint8)):
         channels = array.reshape(9, 9, -1).shape[2]
-        seen = survey({"all": dataset([array, array], [-1, -1], labels=(), channels=channels)})
-        sheet = sheet_of(seen, Augmentation())
+        result = scan({"all": dataset([array, array], [-1, -1], labels=(), channels=channels)})
+        sheet = sheet_of(result, Augmentation())
         (found,) = sheet.classes
         assert (sheet.total, found.label, dict(found.counts)) == (0, None, {"all": 2})
         assert (found.examples[0].pixels == 77).all()
@@ -85,11 +85,11 @@ def test_unlabelled_grey_and_many_channels_are_kept() -> None:
 
 def test_pairs_carry_both_pictures_and_the_number_of_all() -> None:
     count = MOST_PAIRS + 3
-    seen = survey(
+    result = scan(
         {"train": dataset([plain(RED)] * count, [0] * count), "test": dataset([plain(BLUE)] * count, [0] * count)}
     )
     leaks = tuple(Twin(row=at, other=count + at, kind="near", similarity=0.99) for at in range(count))
-    (found,) = sheet_of(seen, findings=Findings(leaks=leaks, exact=(), near=(), conflicts=())).pairs
+    (found,) = sheet_of(result, findings=Findings(leaks=leaks, exact=(), near=(), conflicts=())).pairs
     assert (found.title, len(found.pairs), found.total) == ("Images that are also in a later split", MOST_PAIRS, count)
     for pair in found.pairs:
         assert (pair.first.split, pair.second.split, pair.kind, pair.similarity) == ("train", "test", "near", 0.99)
@@ -98,8 +98,8 @@ def test_pairs_carry_both_pictures_and_the_number_of_all() -> None:
 
 
 def test_large_pictures_are_kept_small_in_their_shape() -> None:
-    seen = survey({"train": dataset([plain(RED, 300, 600), plain(RED, 2, 2000)], [0, 0])})
-    sheet = sheet_of(seen, NO_AUGMENTATION, image_size=(1000, 500))
+    result = scan({"train": dataset([plain(RED, 300, 600), plain(RED, 2, 2000)], [0, 0])})
+    sheet = sheet_of(result, NO_AUGMENTATION, image_size=(1000, 500))
     sizes = [tuple(picture.pixels.shape[1:]) for picture in sheet.classes[0].examples]
     assert sizes == [(LARGEST // 2, LARGEST), (1, LARGEST)]
     assert {tuple(pixels.shape[1:]) for pixels in sheet.classes[0].versions} == {(LARGEST, LARGEST // 2)}

@@ -1,12 +1,12 @@
 """Every format, in the order in which a file is held against them."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from vitrail.base.errors import CheckpointError, did_you_mean
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats import bit, google, huggingface, timm, torchvision
 from vitrail.checkpoint.formats.format import Format
+from vitrail.checkpoint.formats.names import NAMES
 
 FORMATS: tuple[Format, ...] = (
     bit.GOOGLE,
@@ -18,14 +18,9 @@ FORMATS: tuple[Format, ...] = (
     huggingface.FORMAT,
     torchvision.FORMAT,
 )
-NAMES = ("vitrail", *dict.fromkeys(form.name for form in FORMATS))
-if TYPE_CHECKING:
-    FormatName = str
-else:
-    FormatName = Literal[NAMES]
 
 
-def write_any(contents: Contents, path: Path, name: FormatName, *, lossy: bool = False) -> Contents:
+def write_any(contents: Contents, path: Path, name: str, *, lossy: bool = False) -> Contents:
     """Write a file of somebody else's format, and return what was written, with notes."""
     forms = [form for form in FORMATS if form.name == name]
     if not forms:

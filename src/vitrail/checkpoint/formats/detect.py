@@ -6,12 +6,15 @@ from typing import Any
 
 from vitrail.base.container import Container, open_container
 from vitrail.base.errors import CheckpointError, ConfigError
+from vitrail.base.outputs import read_head
+from vitrail.base.reading import open_regular
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.archive import open_archive
 from vitrail.checkpoint.contents import Contents, needed_shapes
-from vitrail.checkpoint.formats.all import FORMATS, NAMES
-from vitrail.checkpoint.formats.folder import read_json
+from vitrail.checkpoint.formats.all import FORMATS
+from vitrail.checkpoint.formats.folder import FOLDER_FILES, read_json
 from vitrail.checkpoint.formats.format import Weights
+from vitrail.checkpoint.formats.names import NAMES, FormatName
 from vitrail.checkpoint.infer import Hints
 from vitrail.checkpoint.pickled import open_pickled
 from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
@@ -19,21 +22,41 @@ from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
-def read_any(path: Path, hints: Hints, *, pickle: bool = False) -> Contents:
-    """Read a file or folder of any supported format."""
-    if not path.is_dir() and not path.is_file():
-        raise CheckpointError(f"there is no file or folder {path}.")
+def read_any(path: Path, hints: Hints, *, pickle: bool = False, resident: bool = False) -> Contents:
+    """Read a file or folder of any supported format; `resident` keeps its tensors in memory, not in the file."""
     try:
+        if not path.exists():
+            raise CheckpointError(f"there is no file or folder {path}.")
         if path.is_dir():
-            return _read_folder(path, hints, pickle=pickle)
-        return _read_file(path, hints, pickle=pickle)
+            return _read_folder(path, hints, pickle=pickle, resident=resident)
+        return _read_file(path, hints, pickle=pickle, resident=resident)
     except ConfigError as error:
         raise CheckpointError(f"{path} does not tell of a model that can be built: {error}") from None
-    except (MemoryError, OSError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error or type(error).__name__}.") from None
+    except MemoryError:
+        raise CheckpointError(f"{path} needs more memory than there is.") from None
+    except (OSError, ValueError) as error:  # the second: a name with a zero byte
+        raise CheckpointError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 
 
-def _read_folder(path: Path, hints: Hints, *, pickle: bool) -> Contents:
+def holds_format(path: Path, name: FormatName) -> bool:
+    """Tell whether a file or folder is what writing a model as `name` leaves behind.
+
+    A model of our own counts if it was converted: one that was trained has no other copy.
+    """
+    if path.is_dir():
+        return {entry.name for entry in path.iterdir()} <= FOLDER_FILES and holds_format(path / _WEIGHTS[0], name)
+    if read_head(path)[:2] == b"PK":
+        names = set(open_archive(path))
+    else:
+        container = open_container(path)
+        if is_store(container.metadata):
+            provenance = json.loads(container.metadata.get("vitrail.provenance", "{}"))
+            return name == "vitrail" and "source" in provenance
+        names = set(container.places)
+    return any(form.name == name and form.recognises(names) for form in FORMATS)
+
+
+def _read_folder(path: Path, hints: Hints, *, pickle: bool, resident: bool) -> Contents:
     weights = next((path / name for name in _WEIGHTS if (path / name).is_file()), None)
     if weights is None:
         sharded = any(path.glob("*.index.json"))
@@ -41,11 +64,11 @@ def _read_folder(path: Path, hints: Hints, *, pickle: bool) -> Contents:
             f"the folder {path} has no {' or '.join(_WEIGHTS)}"
             + ("; its weights are in several files: save it again as one." if sharded else "; give the file itself.")
         )
-    return _read_file(weights, hints, pickle=pickle)
+    return _read_file(weights, hints, pickle=pickle, resident=resident)
 
 
-def _read_file(path: Path, hints: Hints, *, pickle: bool) -> Contents:
-    with path.open("rb") as file:
+def _read_file(path: Path, hints: Hints, *, pickle: bool, resident: bool) -> Contents:
+    with open_regular(path, CheckpointError) as file:
         start = file.read(512)
     if _is_pickle(path, start):
         if not pickle:
@@ -53,11 +76,11 @@ def _read_file(path: Path, hints: Hints, *, pickle: bool) -> Contents:
                 f"{path} is a torch file, which is a pickle and can hold programs; import it once, on purpose, with "
                 "`vitrail convert` or load(..., pickle=True), which reads tensors only."
             )
-        return _recognise(open_pickled(path), path, hints)
+        return _recognise(open_pickled(path, resident=resident), path, hints)
     if start[:2] == b"PK":
         return _recognise(open_archive(path), path, hints)
     _check_text(path, start)
-    container = open_container(path)
+    container = open_container(path, resident=resident)
     if is_store(container.metadata):
         return read_store(container)
     contents = _recognise(container.source, path, {**hints, **_origin_hints(container)})

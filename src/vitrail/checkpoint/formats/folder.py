@@ -12,6 +12,9 @@ from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.store import describe
 
+FOLDER_FILES = frozenset({"config.json", "model.safetensors", "preprocessor_config.json"})
+"""What is written into the folder of a model."""
+
 Setting = TypeVar("Setting")
 
 

@@ -6,6 +6,7 @@ Images are N x H x W, N x H x W x C or N x C x H x W (C at the end wins when bot
 are; whole numbers from 0 to 255; floats from 0 to 1 (times 255) or from 0 to 255, rounded; anything else is refused.
 """
 
+import hashlib
 import math
 import os
 import zipfile
@@ -21,7 +22,7 @@ from vitrail.base.errors import InputError, VitrailError
 from vitrail.base.limits import ARRAY_GROWTH, ENTRIES, check_unpacked
 from vitrail.base.reading import fill, open_regular
 from vitrail.data.dataset import UNLABELLED
-from vitrail.data.sources.pile import MOST_CLASSES, Pile, class_name
+from vitrail.data.sources.pile import MOST_CLASSES, Codes, Pile, class_name
 
 ImageArray = UInt8[np.ndarray, "image height width channel"]
 
@@ -64,6 +65,16 @@ class ArrayPictures:
         """Return height x width x channel."""
         part, at = self._place(row)
         return np.array(part.images[at])  # a copy: nobody writes into the data, and a mapped file is left as it is
+
+    def digest(self, rows: Codes) -> bytes:
+        """Digest the numbers of images, some thousand at a time."""
+        hashed, first = hashlib.sha256(), 0
+        for part in self.parts:
+            own = rows[(rows >= first) & (rows < first + len(part.images))] - first
+            for start in range(0, len(own), 1024):
+                hashed.update(np.ascontiguousarray(part.images[own[start : start + 1024]]).data)
+            first += len(part.images)
+        return hashed.digest()
 
 
 def pile_of(where: str, parts: Sequence[Part], names: Sequence[str] = (), notes: tuple[str, ...] = ()) -> Pile:

@@ -21,6 +21,8 @@ _CHUNK = 1 << 24
 _MOST_WORD = 128
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 """Keep so many of eight bytes."""
+_GUARDED = re.compile(rb"(?:\A|[\n,;\t])'+[=+\-@\t\r]")
+"""A cell that `base/rows.py` keeps spreadsheets from running."""
 _NEWLINE, _RETURN, _DOT, _SLASH = b"\n\r./"
 
 Bytes = UInt8[np.ndarray, "byte"]
@@ -40,6 +42,7 @@ class Columns:
     splits: Positions
     split_words: tuple[str, ...]
     broken: list[Skipped]
+    notes: list[str]
 
 
 class _NotPlainError(Exception):
@@ -112,6 +115,7 @@ def read_plain(path: Path, places: Places, prefixes: tuple[bytes, ...]) -> Colum
         splits=_joined(codes["split"]),
         split_words=tuple(words["split"].codes),
         broken=broken,
+        notes=words["label"].notes(),
     )
 
 
@@ -134,7 +138,7 @@ def _chunks(path: Path, start: int) -> Iterator[Bytes]:
     with path.open("rb") as file:
         file.seek(start)
         while block := file.read(_CHUNK):
-            if b'"' in block or b"\0" in block:
+            if b'"' in block or b"\0" in block or (b"'" in block and _GUARDED.search(block)):
                 raise _NotPlainError
             block = rest + block
             whole = block.rfind(b"\n") + 1
@@ -234,5 +238,5 @@ def _words(chunk: Bytes, starts: Positions, ends: Positions, book: Codebook) -> 
         raise _NotPlainError
     table = np.empty(len(first), np.int32)
     for at in np.argsort(first):  # words are numbered in the order in which they come
-        table[at] = book.code(chunk[starts[first[at]] : ends[first[at]]].tobytes().decode().strip())
+        table[at] = book.code(chunk[starts[first[at]] : ends[first[at]]].tobytes().decode())
     return table[inverse]

@@ -1,15 +1,20 @@
 """Pictures that are files below a folder."""
 
 import errno
+import hashlib
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from vitrail.base.errors import ImageError
+from vitrail.base.files import name_text
 from vitrail.base.limits import IMAGE_BYTES
-from vitrail.data.index import Names
+from vitrail.data.index import Names, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +34,7 @@ class Files:
 
     def name(self, row: int) -> str:
         """Return the path of a file."""
-        return os.path.normpath(os.path.join(self.root, self.paths.text(row)))  # noqa: PTH118
+        return os.path.normpath(os.path.join(name_text(self.root), self.paths.text(row)))  # noqa: PTH118
 
     def path(self, row: int) -> Path:
         """Return where a file lies, whatever the bytes of its name."""
@@ -38,6 +43,31 @@ class Files:
     def read(self, row: int) -> bytes:
         """Read a whole file, if it is a plain one inside the allowed folders."""
         return read_inside(os.path.join(os.fsencode(self.root), self.paths[row]), self.allowed)  # noqa: PTH118
+
+    def digest(self, rows: Rows) -> bytes:
+        """Digest the paths below the root, sizes and times of files."""
+        root, hashed = os.fsencode(self.root) + b"/", hashlib.sha256()
+        for row in rows.tolist():
+            name = self.paths[row]
+            hashed.update(stamp_file(root + name, name))
+        return hashed.digest()
+
+
+def stamp_file(path: bytes, name: bytes) -> bytes:
+    """Return a name with the size and the time of a file, by which a changed one is known."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return b"%b\0\0" % name
+    return b"%b\0%d\0%d\0" % (name, status.st_size, status.st_mtime_ns)
+
+
+def digest_rows(files: Sequence[Path], rows: Rows) -> bytes:
+    """Digest some rows of a few large files, with the sizes and times of the files."""
+    hashed = hashlib.sha256(np.ascontiguousarray(rows, np.int64).data)
+    for file in files:
+        hashed.update(stamp_file(os.fsencode(file), os.fsencode(file.name)))
+    return hashed.digest()
 
 
 def read_inside(path: bytes, allowed: tuple[bytes, ...]) -> bytes:

@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import InputError
+from vitrail.base.files import name_text
 from vitrail.data.budget import Skipped
 from vitrail.data.dataset import UNLABELLED
 from vitrail.data.index import Names, NamesBuilder, names_of
 from vitrail.data.sources import imagenet
 from vitrail.data.sources.files import Files, is_inside, real_folders
-from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, class_name, is_image, sort_classes, split_of
+from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, is_image, sort_classes, split_of
 
 _OUTSIDE = "a link to a place outside the given folder, which is not read"
 
@@ -128,6 +129,7 @@ def open_folder(root: Path, *, also: Path | None = None) -> Pile:
         notes += _add_pile(walk, str(root), entries, NO_SPLIT)
     if not len(walk.paths):
         raise InputError(f"{root} holds no images{_why(walk)}; give a folder of class folders, or of image files.")
+    notes += walk.classes.notes()
     if walk.other_count:
         notes.append(f"{walk.other_count} files that are no images were left alone, such as {', '.join(walk.others)}.")
     names, targets, _ = sort_classes(
@@ -144,12 +146,15 @@ def open_folder(root: Path, *, also: Path | None = None) -> Pile:
     )
 
 
-def find_images(root: Path) -> tuple[Names, list[Skipped]]:
-    """Find every image below a folder, whatever the folders in between are called, and the links not followed."""
+def find_images(root: Path, *, needed: bool = True) -> tuple[Names, list[Skipped]]:
+    """Find every image below a folder, whatever the folders in between are called, and the links not followed.
+
+    A folder without images is refused where they are `needed`.
+    """
     walk = Walk(root, real_folders(root), "")
     for path in walk.images(str(root)):
         walk.paths.add(os.fsencode(path))
-    if not len(walk.paths):
+    if needed and not len(walk.paths):
         raise InputError(f"{root} holds no images{_why(walk)}.")
     return walk.paths.done(), walk.ignored
 
@@ -166,9 +171,8 @@ def _add_pile(walk: Walk, folder: str, entries: list[os.DirEntry[str]], split: i
     empty = []
     for inner in folders:
         before = len(walk.paths)
-        label = class_name(inner.name)
         for path in walk.images(inner.path):
-            walk.add(path, label, split)
+            walk.add(path, name_text(inner.name), split)
         if len(walk.paths) == before:
             empty.append(inner.name)
     notes = [f"the class folders {_few(empty)} of {folder} hold no images."] if empty else []

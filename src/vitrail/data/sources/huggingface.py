@@ -18,8 +18,8 @@ import numpy as np
 from vitrail.base.errors import InputError
 from vitrail.base.extras import require
 from vitrail.base.reading import read_json
-from vitrail.data.sources.files import is_file_in
-from vitrail.data.sources.pile import Pile, split_of
+from vitrail.data.sources.files import digest_rows, is_file_in
+from vitrail.data.sources.pile import Codes, Pile, split_of
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
 
 _PURPOSE = "reading a saved Hugging Face data set"
@@ -50,6 +50,10 @@ class ArrowPictures:
         """Return the file and the row in it."""
         file, at = self._place(row)
         return f"{self.files[file]}[{at}]"
+
+    def digest(self, rows: Codes) -> bytes:
+        """Digest which rows they are, and the sizes and times of the files."""
+        return digest_rows(self.files, rows)
 
     def read(self, row: int) -> bytes:
         """Read one image."""

@@ -6,22 +6,24 @@ relative to the file's folder, or to `root`, and must stay inside it.
 """
 
 import csv
-import io
 import json
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.base.files import atomic_write
+from vitrail.base.rows import unguarded, write_csv
 from vitrail.data.budget import Skipped
 from vitrail.data.index import NamesBuilder
 from vitrail.data.sources import columns
 from vitrail.data.sources.files import Files, real_folders
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, is_number, sort_classes, split_of
 from vitrail.data.sources.present import missing_files
+from vitrail.data.sources.repeats import check_repeats
 
 _JSON = (".jsonl", ".ndjson")
 SUFFIXES = (".csv", ".tsv", *_JSON)
@@ -48,10 +50,11 @@ def open_manifest(path: Path, *, root: Path | None = None) -> Pile:
         found = _read_rows(path, folder, _json_rows(path) if is_json else _csv_rows(path))
     if not len(found.paths) and not found.broken:
         raise InputError(f"{path} lists no images.")
-    kept, missing = missing_files(folder, found.paths)
-    broken = [*found.broken, *missing]
+    there, missing = missing_files(folder, found.paths)
+    checked = check_repeats(found.paths, found.labels, found.splits, str(path))
     paths, labels, parts = found.paths, found.labels, found.splits
-    if missing:
+    if missing or not checked.kept.all():
+        kept = there[checked.kept[there]]
         paths, labels, parts = paths.take(kept), labels[kept], parts[kept]
     names, targets, numeric = sort_classes(found.label_words, labels, str(path), numbers=not _are_names(path))
     split_names, splits = _canonical(path, found.split_words, parts)
@@ -62,8 +65,8 @@ def open_manifest(path: Path, *, root: Path | None = None) -> Pile:
         numeric=numeric,
         splits=splits,
         split_names=split_names,
-        broken=tuple(broken),
-        notes=_notes(path, splits),
+        broken=(*found.broken, *missing, *checked.broken),
+        notes=(*found.notes, *checked.notes, *_notes(path, splits)),
     )
 
 
@@ -77,15 +80,11 @@ def write_manifest(path: Path, rows: Iterable[tuple[Path, str | None, str | None
     listed = [(Path(os.path.abspath(file)), label or "", split or "") for file, label, split in rows]  # noqa: PTH100
     folder = Path(os.path.abspath(path.parent))  # noqa: PTH100
     inside = all(file.is_relative_to(folder) for file, _, _ in listed)
+    names = not numbers and all(is_number(label) for _, label, _ in listed if label)
+    header = ("path", "class_name" if names else "label", "split")
+    paths = ((image.relative_to(folder) if inside else image).as_posix() for image, _, _ in listed)
     with atomic_write(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        odd = any("\r" in f"{image}{label}{split}" for image, label, split in listed)  # which csv takes for plain
-        writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL)
-        names = not numbers and all(is_number(label) for _, label, _ in listed if label)
-        writer.writerow(["path", "class_name" if names else "label", "split"])
-        for image, label, split in listed:
-            writer.writerow([(image.relative_to(folder) if inside else image).as_posix(), label, split])
-        text.detach()
+        write_csv(file, chain([header], ((name, *rest) for name, (_, *rest) in zip(paths, listed, strict=True))))
 
 
 def _spellings(folder: Path) -> dict[str, None]:
@@ -125,7 +124,7 @@ def _csv_rows(path: Path) -> Iterator[Row]:
             places = _places(path, next(reader, []))
             for row in reader:
                 if row:
-                    cells = {what: row[at] for what, at in places.items() if at < len(row)}
+                    cells = {what: unguarded(row[at]) for what, at in places.items() if at < len(row)}
                     yield reader.line_num, cells.get("path", ""), cells.get("label", ""), cells.get("split", "")
         except csv.Error as error:
             raise InputError(f"{path} is no CSV from line {reader.line_num} on: {error}.") from None
@@ -168,8 +167,8 @@ def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns
             broken.append((name or f"line {number}", problem))
             continue
         paths.add(inner.encode())
-        labels.add(label.strip())
-        splits.add(split.strip())
+        labels.add(label)
+        splits.add(split)
     return columns.Columns(
         paths=paths.done(),
         labels=np.array(labels.values, np.int32),
@@ -177,6 +176,7 @@ def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns
         splits=np.array(splits.values, np.int32),
         split_words=tuple(splits.codes),
         broken=broken,
+        notes=labels.notes(),
     )
 
 

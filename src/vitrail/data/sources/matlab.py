@@ -4,6 +4,7 @@ A file is a header of 128 bytes and then elements: a tag of 8 bytes (type and le
 the tag itself), data, padding to 8 bytes. Compressed elements hold one other element.
 """
 
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -12,32 +13,34 @@ from typing import Any
 import numpy as np
 
 from vitrail.base.errors import InputError
+from vitrail.base.limits import ARRAY_GROWTH, most_unpacked
+from vitrail.base.reading import read_bytes
 
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _TEXTS = {16: "utf-8", 17: "utf-16", 18: "utf-32", 4: "utf-16", 2: "latin-1"}
 _MATRIX, _COMPRESSED = 14, 15
 _CELL, _STRUCT, _OBJECT, _CHAR, _SPARSE, _LAST_NUMERIC = 1, 2, 3, 4, 5, 15
-_MOST_BYTES = 256 << 20
+_MOST_VALUES = 2**28
 _MOST_DEPTH = 8
 
 
 def read_matlab(path: Path) -> dict[str, Any]:
     """Return the variables of a file: arrays, text, and for a table (struct) a dict of lists."""
-    if path.stat().st_size > _MOST_BYTES:
-        raise InputError(f"{path} has more than {_MOST_BYTES} bytes, too many for a list of labels.")
-    data = path.read_bytes()
+    data = read_bytes(path)
     if len(data) < 128 or data[126:128] not in (b"IM", b"MI"):
-        raise InputError(f"{path} is no MATLAB file of version 5; get the published one.")
+        raise InputError(f"{path} is not a MATLAB file of version 5; get the published one.")
     order = "<" if data[126:128] == b"IM" else ">"
     try:
-        return dict(_Reader(order).variables(data[128:]))
+        return dict(_Reader(order, most_unpacked(len(data), ARRAY_GROWTH)).variables(data[128:]))
     except (struct.error, zlib.error, ValueError, KeyError, IndexError, LookupError) as error:
         raise InputError(f"{path} is damaged, or holds more than numbers, text and tables ({error}).") from None
 
 
 class _Reader:
-    def __init__(self, order: str) -> None:
+    def __init__(self, order: str, room: int) -> None:
         self.order = order
+        self.room = room
+        """How many bytes may still be unpacked."""
 
     def variables(self, data: bytes) -> list[tuple[str, Any]]:
         """Read every variable of a file."""
@@ -45,9 +48,10 @@ class _Reader:
         for kind, content in self.elements(data):
             if kind == _COMPRESSED:
                 unpacker = zlib.decompressobj()
-                unpacked = unpacker.decompress(content, _MOST_BYTES)
-                if unpacker.unconsumed_tail:
-                    raise ValueError(f"more than {_MOST_BYTES} bytes in one element")
+                unpacked = unpacker.decompress(content, self.room)
+                self.room -= len(unpacked)
+                if not self.room:
+                    raise ValueError("it unpacks to far more than its size")
                 found += [
                     self.matrix(inner, 0) for inner_kind, inner in self.elements(unpacked) if inner_kind == _MATRIX
                 ]
@@ -82,11 +86,11 @@ class _Reader:
         parts = self.elements(data)
         kind = struct.unpack_from(self.order + "I", parts[0][1])[0] & 0xFF
         shape = tuple(int(side) for side in self.numbers(*parts[1]))
-        if min(shape, default=-1) < 0 or int(np.prod(shape, dtype=object)) > _MOST_BYTES:
+        if min(shape, default=-1) < 0 or math.prod(shape) > _MOST_VALUES:
             raise ValueError(f"an array of the shape {shape}")
         name = parts[2][1].decode("latin-1")
         if kind == _STRUCT:
-            return name, self.table(parts[3:], int(np.prod(shape)), depth)
+            return name, self.table(parts[3:], math.prod(shape), depth)
         if kind == _CHAR:
             return name, self.text(*parts[3])
         if kind in (_CELL, _OBJECT, _SPARSE) or kind > _LAST_NUMERIC:

@@ -15,9 +15,9 @@ import numpy as np
 
 from vitrail.base.errors import ImageError, InputError
 from vitrail.base.extras import require
-from vitrail.data.sources.files import is_file_in
+from vitrail.data.sources.files import digest_rows, is_file_in
 from vitrail.data.sources.patterns import split_in
-from vitrail.data.sources.pile import Pile
+from vitrail.data.sources.pile import Codes, Pile
 from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_file, listed_classes
 
 _GROUPS_KEPT = 4
@@ -66,6 +66,10 @@ class ParquetPictures:
         file = int(self.groups[group, 1])
         first = self.groups[self.groups[:, 1] == file, 0].min()
         return f"{self.files[file]}[{row - int(first)}]"
+
+    def digest(self, rows: Codes) -> bytes:
+        """Digest which rows they are, and the sizes and times of the files."""
+        return digest_rows(self.files, rows)
 
     def read(self, row: int) -> bytes:
         """Read one image, from a row group that is at hand or is read now."""

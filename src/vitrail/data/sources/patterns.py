@@ -1,6 +1,10 @@
-"""Which tar files a pattern or a folder means, and to which split each belongs."""
+"""Which files a pattern or a folder means, and to which split each tar file belongs."""
 
+import errno
+import fnmatch
+import os
 import re
+import stat
 from glob import has_magic
 from itertools import product
 from pathlib import Path
@@ -12,6 +16,7 @@ from vitrail.data.sources.pile import split_of
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"([0-9]+)\.\.([0-9]+)")
 _MOST_SHARDS = 1_000_000
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def is_pattern(where: str) -> bool:
@@ -46,8 +51,7 @@ def find_pattern(pattern: str) -> list[tuple[Path, str | None]]:
     missing: list[str] = []
     for name in expand(pattern):
         if has_magic(name):
-            anchor = Path(Path(name).anchor or ".")
-            found += sorted(anchor.glob(str(Path(name).relative_to(Path(name).anchor))))
+            found += map(Path, matching(name))
         elif Path(name).is_file():
             found.append(Path(name))
         else:
@@ -60,6 +64,69 @@ def find_pattern(pattern: str) -> list[tuple[Path, str | None]]:
     if not found:
         raise InputError(f"no tar file is called {pattern}.")
     return [(path, split_in(path)) for path in found]
+
+
+def matching(pattern: str) -> list[str]:
+    """Return what a pattern with wildcards fits, sorted; `**` stands for any number of folders, each taken once.
+
+    As Python's `glob`, which leaves out without a word what it may not list; here that is an error.
+    """
+    path = Path(pattern)
+    places = [path.anchor]
+    parts = path.parts[1:] if path.anchor else path.parts
+    for number, part in enumerate(parts, start=1):
+        deeper: list[str] = []
+        for place in places:
+            if part == "**":
+                folders = _folders(place)
+                deeper += folders
+                if number == len(parts):
+                    deeper += [os.path.join(folder, name) for folder in folders for name in _names(folder, "*")]  # noqa: PTH118
+            else:
+                names = _names(place, part) if has_magic(part) else [part]
+                deeper += [os.path.join(place, name) for name in names]  # noqa: PTH118
+        places = deeper
+    return sorted({place for place in places if place and _status(place, links=False) is not None})
+
+
+def _folders(place: str) -> list[str]:
+    """Return a folder and all those inside it, each real one once."""
+    folders: list[str] = []
+    seen: set[tuple[int, int]] = set()
+    waiting = [place]
+    while waiting:
+        here = waiting.pop()
+        status = _status(here or ".")
+        if status is None or not stat.S_ISDIR(status.st_mode) or (status.st_dev, status.st_ino) in seen:
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders.append(here)
+        waiting += [os.path.join(here, name) for name in reversed(_names(here, "*"))]  # noqa: PTH118
+    return folders
+
+
+def _names(folder: str, part: str) -> list[str]:
+    """List the names in a folder that a part of a pattern fits; hidden ones only where the part begins with a dot."""
+    try:
+        names = sorted(os.listdir(folder or "."))  # noqa: PTH208
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            return []
+        raise InputError(
+            f"the folder {folder or '.'} cannot be listed: {error.strerror}; check its rights, or leave it out of the "
+            "pattern."
+        ) from None
+    return [name for name in fnmatch.filter(names, part) if not name.startswith(".") or part.startswith(".")]
+
+
+def _status(path: str, *, links: bool = True) -> os.stat_result | None:
+    """Return what the system knows of a file or folder, through `links` or not; None when it is not there."""
+    try:
+        return os.stat(path, follow_symlinks=links)  # noqa: PTH116
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            return None
+        raise InputError(f"{path}, which the pattern fits, cannot be read: {error.strerror}.") from None
 
 
 def find_in_folder(folder: Path) -> list[tuple[Path, str | None]]:

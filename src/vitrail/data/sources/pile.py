@@ -71,24 +71,40 @@ def class_name(name: str) -> str:
 
 
 class Codebook:
-    """Turns words into numbers in the order in which they come, and at the end into a sorted list."""
+    """Turns words into numbers in the order in which they come; spellings of one class name have one number."""
 
     def __init__(self, what: str) -> None:
         self.what = what
         self.codes: dict[str, int] = {}
+        """Class name -> its number."""
         self.values = array("i")
+        self._spellings: dict[str, int] = {"": UNLABELLED}
 
     def code(self, word: str) -> int:
-        """Return the number of a word, a new one if need be; the empty word is -1."""
-        if not word:
-            return UNLABELLED
-        found = self.codes.setdefault(word, len(self.codes))
-        if found >= MOST_CLASSES:
+        """Return the number of a word, a new one if need be; a word without letters is -1."""
+        code = self._spellings.get(word)
+        if code is not None:
+            return code
+        name = class_name(word)
+        code = self.codes.setdefault(name, len(self.codes)) if name else UNLABELLED
+        if code >= MOST_CLASSES:
             raise InputError(
                 f"{self.what} has more than {MOST_CLASSES} different labels; the column or member of labels is "
                 "probably another one."
             )
-        return found
+        self._spellings[word] = code
+        return code
+
+    def notes(self) -> list[str]:
+        """Say which words became one class although they are written differently."""
+        spellings: dict[int, list[str]] = {}
+        for word, code in self._spellings.items():
+            spellings.setdefault(code, []).append(word)
+        several = [words for code, words in spellings.items() if code != UNLABELLED and len(words) > 1]
+        if not several:
+            return []
+        shown = "; ".join(_written(words) for words in several[:3]) + ("; and more" if len(several) > 3 else "")
+        return [f"{len(several)} classes are written in more than one way, and each was taken as one: {shown}."]
 
     def add(self, word: str) -> None:
         """Append the number of a word."""
@@ -97,6 +113,12 @@ class Codebook:
     def __len__(self) -> int:
         """Count what was added."""
         return len(self.values)
+
+
+def _written(words: list[str]) -> str:
+    """Quote spellings of one name so that their difference shows: spaces, or the code points of one letter."""
+    same = len({word.strip() for word in words}) == 1
+    return " and ".join(map(repr if same else ascii, words))
 
 
 def is_number(word: str) -> bool:
@@ -108,16 +130,16 @@ def is_number(word: str) -> bool:
 def sort_classes(
     words: Sequence[str], codes: Codes, what: str, *, numbers: bool = True
 ) -> tuple[tuple[str, ...], Codes, bool]:
-    """Order classes: whole numbers are indices (if `numbers`), everything else is sorted by code point.
+    """Order the words of a `Codebook`: whole numbers are indices (if `numbers`), others are sorted by code point.
 
     Returns the names, the codes in terms of them, and whether they are indices.
     """
     if numbers and words and all(map(is_number, words)):
         names, table = _indices(words, what)
         return names, table[codes], True
-    names = tuple(sorted(set(map(class_name, words))))
+    names = tuple(sorted(words))
     place = {name: at for at, name in enumerate(names)}
-    table = np.array([*(place[class_name(word)] for word in words), UNLABELLED], np.int32)
+    table = np.array([*(place[word] for word in words), UNLABELLED], np.int32)
     return names, table[codes], False  # code -1 finds the last entry
 
 

@@ -22,7 +22,7 @@ from vitrail.base.limits import IMAGE_BYTES
 from vitrail.base.reading import read_text
 from vitrail.data.budget import Skipped
 from vitrail.data.index import Names, NamesBuilder
-from vitrail.data.sources.files import is_file_in
+from vitrail.data.sources.files import digest_rows, is_file_in
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Codes, Pile, class_name, is_image, is_number, sort_classes
 from vitrail.data.sources.tar import DamagedError, Member, members
 
@@ -74,6 +74,10 @@ class ShardPictures:
         if len(found) < size:
             raise ImageError(f"the shard has become shorter: {len(found)} of {size} bytes are there.")
         return found
+
+    def digest(self, rows: Codes) -> bytes:
+        """Digest which members of which shards they are, and the sizes and times of the shards."""
+        return digest_rows(self.shards, rows)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Leave the open files behind: another process opens its own."""
@@ -128,8 +132,13 @@ def open_shards(shards: list[tuple[Path, str | None]], where: str, *, beside: Pa
         split_names=split_names,
         broken=tuple(reading.broken),
         ignored=tuple(reading.ignored),
-        notes=(f"{reading.others} members of the shards are neither images nor labels.",) if reading.others else (),
+        notes=(*reading.classes.notes(), *_notes(reading)),
     )
+
+
+def _notes(reading: _Reading) -> list[str]:
+    others = reading.others
+    return [f"{others} members of the shards are neither images nor labels."] if others else []
 
 
 def _read_shard(reading: _Reading, number: int, path: Path, split: int) -> None:
@@ -216,7 +225,7 @@ def _label(handle: int, member: Member, suffix: str) -> str:
                 raise ValueError(f"{text[:40]!r} is no class number from 0 on")
             return text
         if suffix == "txt":
-            return class_name(text.partition("\n")[0])
+            return text.partition("\n")[0]
         described = json.loads(text)
         label = described.get("label") if isinstance(described, dict) else None
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
@@ -224,7 +233,7 @@ def _label(handle: int, member: Member, suffix: str) -> str:
     if label is None:
         return ""
     if isinstance(label, int | str) and not isinstance(label, bool):
-        return class_name(str(label))
+        return str(label)
     raise ValueError("the label is neither a number nor a name")
 
 

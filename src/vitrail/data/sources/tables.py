@@ -124,6 +124,7 @@ class Labels:
             numeric=numeric and listed is None,
             splits=np.repeat(codes, [length for _, length in splits]).astype(np.int8) if split_names else None,
             split_names=split_names,
+            notes=tuple(self.book.notes()),
         )
 
 

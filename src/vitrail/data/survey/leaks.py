@@ -1,4 +1,4 @@
-"""What a survey found twice, and what to leave out of training for it.
+"""The duplicates and leaks of a scan, and the images to leave out of training for them.
 
 A *leak* is an image that is also in a later split: a training image that is in the test, above all. The paper removes
 those from the training data, and so does `left_out`. The order of splits is training, validation, test.
@@ -12,7 +12,7 @@ from jaxtyping import Int
 
 from vitrail.data.dataset import UNLABELLED
 from vitrail.data.survey.duplicates import NEAR_BITS, Twins, near_duplicates
-from vitrail.data.survey.scan import Survey
+from vitrail.data.survey.scan import Scan
 
 Rows = tuple[int, ...]
 Order = Int[np.ndarray, "split"]
@@ -50,32 +50,32 @@ class Findings:
     """Groups of images, of any split, with the same pixels and different classes."""
 
 
-def find(survey: Survey, *, bits: int | None = NEAR_BITS) -> Findings:
+def find(scan: Scan, *, bits: int | None = NEAR_BITS) -> Findings:
     """Find what is there twice; near duplicates may differ in `bits` bits of their hash, and None looks for none."""
-    groups = _same_pixels(survey)
+    groups = _same_pixels(scan)
     exact, conflicts = [], []
     leaks: dict[int, Twin] = {}
     for rows in groups:
-        classes = survey.targets[rows]
+        classes = scan.targets[rows]
         if len(np.unique(classes[classes != UNLABELLED])) > 1:
             conflicts.append(tuple(rows.tolist()))
-        for part in np.unique(survey.part[rows]):
-            inside = rows[survey.part[rows] == part]
+        for part in np.unique(scan.part[rows]):
+            inside = rows[scan.part[rows] == part]
             if len(inside) > 1:
                 exact.append(tuple(inside.tolist()))
-        order = _order(survey)[survey.part[rows]]
+        order = _order(scan)[scan.part[rows]]
         last = rows[order == order.max()][0]
         for row in rows[order < order.max()]:
             leaks[int(row)] = Twin(row=int(row), other=int(last), kind="exact", similarity=1.0)
     near: tuple[Twin, ...] = ()
     if bits is not None:
-        twins = near_duplicates(survey.prints, survey.part, len(survey.splits), bits)
+        twins = near_duplicates(scan.prints, scan.part, len(scan.splits), bits)
         for row, part in np.argwhere(twins.partner >= 0).tolist():
-            if _order(survey)[part] > _order(survey)[survey.part[row]]:
+            if _order(scan)[part] > _order(scan)[scan.part[row]]:
                 found = _twin(twins, row, part)
                 if row not in leaks or leaks[row].similarity < found.similarity:
                     leaks[row] = found
-        near = _inside(survey, twins)
+        near = _inside(scan, twins)
     return Findings(
         leaks=tuple(leaks[row] for row in sorted(leaks)),
         exact=tuple(sorted(exact)),
@@ -84,39 +84,39 @@ def find(survey: Survey, *, bits: int | None = NEAR_BITS) -> Findings:
     )
 
 
-def left_out(survey: Survey, findings: Findings) -> dict[int, str]:
+def left_out(scan: Scan, findings: Findings) -> dict[int, str]:
     """Return the images that a clean data set does not have, each with the reason.
 
     Those are, in this order: what cannot be read; what is also in a later split; in training, what has the same pixels
     as an image of another class there, since nobody knows which is right; and in training, every copy but the first.
     A test split loses nothing but what cannot be read.
     """
-    reasons = {row: f"it cannot be read: {error}" for row, error in survey.errors.items()}
+    reasons = {row: f"it cannot be read: {error}" for row, error in scan.errors.items()}
     for leak in findings.leaks:
         same = {"exact": "the same pixels as", "near": "nearly the same as", "mirrored": "nearly the mirror image of"}
-        reasons.setdefault(leak.row, f"{same[leak.kind]} {survey.name(leak.other)} in {survey.split(leak.other)}")
+        reasons.setdefault(leak.row, f"{same[leak.kind]} {scan.name(leak.other)} in {scan.split(leak.other)}")
     for rows in findings.exact:
-        if survey.split(rows[0]) != "train":
+        if scan.split(rows[0]) != "train":
             continue
-        classes = {survey.label(row) for row in rows} - {None}
+        classes = {scan.label(row) for row in rows} - {None}
         if len(classes) > 1:
             for row in rows:
                 reasons.setdefault(row, f"the same pixels are in {len(classes)} classes")
         for row in rows[1:]:
-            reasons.setdefault(row, f"the same pixels as {survey.name(rows[0])}, which stays")
+            reasons.setdefault(row, f"the same pixels as {scan.name(rows[0])}, which stays")
     return dict(sorted(reasons.items()))
 
 
-def _order(survey: Survey) -> Order:
+def _order(scan: Scan) -> Order:
     """Return for each split how late it is; one of another name counts between training and validation."""
-    return np.array([_LAST.get(name, 1) for name in survey.splits])
+    return np.array([_LAST.get(name, 1) for name in scan.splits])
 
 
-def _same_pixels(survey: Survey) -> list[Copies]:
+def _same_pixels(scan: Scan) -> list[Copies]:
     """List the groups of images with the same digest, by their first image."""
-    rows = np.flatnonzero(survey.readable)
-    order = rows[np.argsort(survey.prints.digests[rows], kind="stable")]
-    digests = survey.prints.digests[order]
+    rows = np.flatnonzero(scan.readable)
+    order = rows[np.argsort(scan.prints.digests[rows], kind="stable")]
+    digests = scan.prints.digests[order]
     cuts = np.flatnonzero(digests[1:] != digests[:-1]) + 1
     starts, stops = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(order)]])
     several = stops - starts > 1
@@ -133,15 +133,15 @@ def _twin(twins: Twins, row: int, part: int) -> Twin:
     )
 
 
-def _inside(survey: Survey, twins: Twins) -> tuple[Twin, ...]:
+def _inside(scan: Scan, twins: Twins) -> tuple[Twin, ...]:
     """List the pairs within a split, each once; copies of the same pixels count as one image."""
     found: dict[tuple[int, int], Twin] = {}
-    rows = np.flatnonzero(twins.partner[np.arange(len(survey.part)), survey.part] >= 0)
+    rows = np.flatnonzero(twins.partner[np.arange(len(scan.part)), scan.part] >= 0)
     _, first = np.unique(
-        np.stack([survey.prints.digests[rows], survey.part[rows].astype(np.uint64)]), axis=1, return_index=True
+        np.stack([scan.prints.digests[rows], scan.part[rows].astype(np.uint64)]), axis=1, return_index=True
     )
     for row in np.sort(rows[first]).tolist():
-        twin = _twin(twins, row, int(survey.part[row]))
+        twin = _twin(twins, row, int(scan.part[row]))
         pair = (min(twin.row, twin.other), max(twin.row, twin.other))
         found[pair] = Twin(row=pair[0], other=pair[1], kind=twin.kind, similarity=twin.similarity)
     return tuple(found[pair] for pair in sorted(found))

@@ -1,7 +1,7 @@
-"""Read every image of a data set once, and keep what a person wants to know about it.
+"""Read every image of a data set once, and keep the facts about it.
 
-A truncated file shows only when it is decoded to its end, so that is what is done, on all cores. Of the pixels nothing
-is kept but a print (`duplicates.py`); memory is some 300 bytes for each image.
+Only decoding a file to its end shows that it is truncated, so every image is decoded, on all cores. Of the pixels only
+a print is kept (`duplicates.py`); memory is some 300 bytes for each image.
 """
 
 import os
@@ -28,11 +28,11 @@ Numbers = Int[np.ndarray, "image"]
 Starts = Int[np.ndarray, "split"]
 Mask = Bool[np.ndarray, "image"]
 
-BLOCK = 32  # images that a thread reads before it hands them over
+BLOCK = 32  # images that a thread reads at a time
 
 
-class Look(NamedTuple):
-    """What one look at an image tells."""
+class ImageFacts(NamedTuple):
+    """The facts about one image."""
 
     format: str
     mode: str
@@ -44,11 +44,11 @@ class Look(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Survey:
+class Scan:
     """All images of all splits, one after the other, as arrays."""
 
     splits: Mapping[str, Dataset]
-    """What was surveyed."""
+    """The data sets, by the names of their splits."""
     heights: Numbers
     """Pixels from top to bottom, upright; 0 for what could not be read."""
     widths: Numbers
@@ -60,9 +60,9 @@ class Survey:
     kind: Numbers
     """Which of them an image has, or -1 for what could not be read."""
     errors: Mapping[int, str]
-    """What is wrong with the images that could not be read."""
+    """The errors of the images that could not be read."""
     prints: Prints
-    """What identifies an image."""
+    """The prints that identify images."""
 
     @cached_property
     def part(self) -> Numbers:
@@ -91,7 +91,7 @@ class Survey:
 
     @property
     def where(self) -> str:
-        """What was opened."""
+        """The path or name of the data."""
         return next(iter(self.splits.values())).where
 
     def split(self, row: int) -> str:
@@ -99,7 +99,7 @@ class Survey:
         return list(self.splits)[self.part[row]]
 
     def name(self, row: int) -> str:
-        """Return what a person calls an image."""
+        """Return the name of an image."""
         return self.splits[self.split(row)].name(int(row - self.starts[self.part[row]]))
 
     def label(self, row: int) -> str | None:
@@ -112,12 +112,12 @@ class Survey:
         return self.splits[self.split(row)].image(int(row - self.starts[self.part[row]]))
 
 
-def survey(
+def scan(
     splits: Mapping[str, Dataset], *, near: bool = True, workers: int | None = None, progress: Progress = silent
-) -> Survey:
-    """Look at every image of every split; without `near`, what near duplicates need is not computed.
+) -> Scan:
+    """Read every image of every split; without `near`, nothing is computed for near duplicates.
 
-    `workers` threads read at the same time, as many as there are cores unless told otherwise.
+    `workers` threads read at the same time, by default one for each core.
     """
     total = sum(len(dataset) for dataset in splits.values())
     heights, widths = np.zeros(total, dtype=np.int32), np.zeros(total, dtype=np.int32)
@@ -130,18 +130,18 @@ def survey(
         details=np.zeros((total if near else 0, DETAIL, DETAIL), dtype=np.int8),
         comparable=np.zeros(total, dtype=bool),
     )
-    with closing(_looks(splits, near, workers or _cores())) as looks:
-        for row, look in enumerate(progress(looks, total=total, title="reading images")):
-            sizes[row] = look.bytes
-            if look.print is None:
-                errors[row] = look.error or ""
+    with closing(_read_all(splits, near, workers or _cores())) as images:
+        for row, facts in enumerate(progress(images, total=total, title="reading images")):
+            sizes[row] = facts.bytes
+            if facts.print is None:
+                errors[row] = facts.error or ""
                 continue
-            heights[row], widths[row] = look.height, look.width
-            kind[row] = kinds.setdefault((look.format, look.mode), len(kinds))
-            prints.digests[row], prints.hashes[row] = look.print.digest, look.print.hash
-            if look.print.detail is not None:
-                prints.details[row], prints.comparable[row] = look.print.detail, True
-    return Survey(
+            heights[row], widths[row] = facts.height, facts.width
+            kind[row] = kinds.setdefault((facts.format, facts.mode), len(kinds))
+            prints.digests[row], prints.hashes[row] = facts.print.digest, facts.print.hash
+            if facts.print.detail is not None:
+                prints.details[row], prints.comparable[row] = facts.print.detail, True
+    return Scan(
         splits=splits,
         heights=heights,
         widths=widths,
@@ -159,37 +159,37 @@ def short_name(name: str, where: str) -> str:
     return inside[1:] if inside != name and inside[:1] in ("/", ":") else name
 
 
-def look_at(dataset: Dataset, index: int, *, near: bool = True) -> Look:
-    """Read one image to its end; what is wrong with it becomes a sentence."""
+def read_facts(dataset: Dataset, index: int, *, near: bool = True) -> ImageFacts:
+    """Read one image to its end; an error becomes a sentence."""
     size = 0
     try:
-        found = dataset.read(index)
-        if isinstance(found, np.ndarray):
-            size, pixels = found.nbytes, from_array(found)
+        content = dataset.read(index)
+        if isinstance(content, np.ndarray):
+            size, pixels = content.nbytes, from_array(content)
             modes = {1: "L", 3: "RGB"}
             form, mode = "array", modes.get(pixels.shape[0], f"{pixels.shape[0]} channels")
         else:
-            size = len(found)
-            header, pixels = probe(found), decode(found)
+            size = len(content)
+            header, pixels = probe(content), decode(content)
             form, mode = header.format, header.mode
     except VitrailError as error:
-        return Look("", "", 0, 0, size, None, str(error))
+        return ImageFacts("", "", 0, 0, size, None, str(error))
     except OSError as error:
-        return Look("", "", 0, 0, size, None, f"it could not be read: {error.strerror or error}.")
+        return ImageFacts("", "", 0, 0, size, None, f"it could not be read: {error.strerror or error}.")
     height, width = pixels.shape[1:]
-    return Look(form, mode, height, width, size, fingerprint(pixels, near=near), None)
+    return ImageFacts(form, mode, height, width, size, fingerprint(pixels, near=near), None)
 
 
-def _looks(splits: Mapping[str, Dataset], near: bool, workers: int) -> Generator[Look]:
-    """Look at every image on several threads, and yield in order; few blocks are ahead of whoever asks."""
+def _read_all(splits: Mapping[str, Dataset], near: bool, workers: int) -> Generator[ImageFacts]:
+    """Read every image on several threads, and yield in order; few blocks are read ahead."""
     stopped = threading.Event()
 
-    def block(dataset: Dataset, start: int) -> list[Look]:
+    def block(dataset: Dataset, start: int) -> list[ImageFacts]:
         ends = min(start + BLOCK, len(dataset))
-        return [look_at(dataset, index, near=near) for index in range(start, ends) if not stopped.is_set()]
+        return [read_facts(dataset, index, near=near) for index in range(start, ends) if not stopped.is_set()]
 
     pool = ThreadPoolExecutor(workers, thread_name_prefix="survey")
-    ahead: deque[Future[list[Look]]] = deque()
+    ahead: deque[Future[list[ImageFacts]]] = deque()
     try:
         for dataset in splits.values():
             for start in range(0, len(dataset), BLOCK):
@@ -198,7 +198,7 @@ def _looks(splits: Mapping[str, Dataset], near: bool, workers: int) -> Generator
                     yield from ahead.popleft().result()
         while ahead:
             yield from ahead.popleft().result()
-    finally:  # also after Ctrl-C: no thread goes on
+    finally:  # also after Ctrl-C: no thread continues
         stopped.set()
         pool.shutdown(cancel_futures=True)
 

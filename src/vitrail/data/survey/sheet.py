@@ -12,7 +12,7 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.dataset import UNLABELLED
 from vitrail.data.pixels.resize import resize
 from vitrail.data.survey.leaks import Findings, Kind, Twin
-from vitrail.data.survey.scan import Survey, short_name
+from vitrail.data.survey.scan import Scan, short_name
 
 MOST_CLASSES = 24
 MOST_PAIRS = 20
@@ -92,7 +92,7 @@ class Sheet:
 
 
 def make_sheet(
-    survey: Survey,
+    scan: Scan,
     findings: Findings,
     *,
     augmentation: Augmentation | None,
@@ -104,32 +104,32 @@ def make_sheet(
     Examples come from the training split, or from the first one. The augmented versions are the same that training
     with this seed sees in its first six epochs.
     """
-    part = list(survey.splits).index("train") if "train" in survey.splits else 0
-    counts = np.bincount(survey.targets[survey.targets >= 0], minlength=len(survey.labels))
-    shown = np.arange(len(counts)) if survey.labels else np.array([UNLABELLED])
+    part = list(scan.splits).index("train") if "train" in scan.splits else 0
+    counts = np.bincount(scan.targets[scan.targets >= 0], minlength=len(scan.labels))
+    shown = np.arange(len(counts)) if scan.labels else np.array([UNLABELLED])
     if len(shown) > MOST_CLASSES:
         shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
     classes = []
     for target in map(int, shown):
-        rows = _examples(survey, part, target)
-        versions = _versions(survey, rows[0], augmentation, image_size, seed) if augmentation and rows else []
+        rows = _examples(scan, part, target)
+        versions = _versions(scan, rows[0], augmentation, image_size, seed) if augmentation and rows else []
         classes.append(
             SheetClass(
-                label=None if target == UNLABELLED else survey.labels[target],
-                counts={split: int((data.targets == target).sum()) for split, data in survey.splits.items()},
-                examples=[_picture(survey, row) for row in rows],
+                label=None if target == UNLABELLED else scan.labels[target],
+                counts={split: int((data.targets == target).sum()) for split, data in scan.splits.items()},
+                examples=[_picture(scan, row) for row in rows],
                 versions=versions,
             )
         )
     titles = {"Images that are also in a later split": findings.leaks, "Near duplicates within a split": findings.near}
     return Sheet(
-        where=survey.where,
-        split=list(survey.splits)[part],
+        where=scan.where,
+        split=list(scan.splits)[part],
         classes=classes,
-        total=len(survey.labels),
+        total=len(scan.labels),
         augmentation=describe(augmentation) if augmentation else None,
         image_size=image_size,
-        pairs=[_pairs(survey, title, twins) for title, twins in titles.items() if twins],
+        pairs=[_pairs(scan, title, twins) for title, twins in titles.items() if twins],
     )
 
 
@@ -150,30 +150,28 @@ def describe(augmentation: Augmentation) -> str:
     return ", ".join(done)
 
 
-def _examples(survey: Survey, part: int, target: int) -> list[int]:
+def _examples(scan: Scan, part: int, target: int) -> list[int]:
     """Choose readable images of a class at even distances, from the given split or, if it has none, from all."""
-    rows = np.flatnonzero((survey.targets == target) & survey.readable)
-    rows = inside if len(inside := rows[survey.part[rows] == part]) else rows
+    rows = np.flatnonzero((scan.targets == target) & scan.readable)
+    rows = inside if len(inside := rows[scan.part[rows] == part]) else rows
     places = np.linspace(0, len(rows) - 1, min(EXAMPLES, len(rows))).round().astype(np.int64)
     return [int(row) for row in rows[places]]
 
 
-def _versions(
-    survey: Survey, row: int, augmentation: Augmentation, image_size: tuple[int, int], seed: int
-) -> list[Pixels]:
+def _versions(scan: Scan, row: int, augmentation: Augmentation, image_size: tuple[int, int], seed: int) -> list[Pixels]:
     """Augment an image as the first epochs of training do."""
-    pixels = survey.image(row)
+    pixels = scan.image(row)
     epochs = np.arange(VERSIONS)
-    index = np.full_like(epochs, row - survey.starts[survey.part[row]])
+    index = np.full_like(epochs, row - scan.starts[scan.part[row]])
     draws = uniform(keys(key(seed, "augment"), epochs, index), augmentation.draws).tolist()
     return [_shrunk(augment(pixels, augmentation, image_size, drawn)) for drawn in draws]
 
 
-def _pairs(survey: Survey, title: str, twins: Sequence[Twin]) -> Pairs:
+def _pairs(scan: Scan, title: str, twins: Sequence[Twin]) -> Pairs:
     pairs = [
         Pair(
-            first=_picture(survey, twin.row),
-            second=_picture(survey, twin.other),
+            first=_picture(scan, twin.row),
+            second=_picture(scan, twin.other),
             kind=twin.kind,
             similarity=twin.similarity,
         )
@@ -182,12 +180,12 @@ def _pairs(survey: Survey, title: str, twins: Sequence[Twin]) -> Pairs:
     return Pairs(title=title, pairs=pairs, total=len(twins))
 
 
-def _picture(survey: Survey, row: int) -> Picture:
+def _picture(scan: Scan, row: int) -> Picture:
     return Picture(
-        pixels=_shrunk(survey.image(row)),
-        name=short_name(survey.name(row), survey.where),
-        split=survey.split(row),
-        label=survey.label(row),
+        pixels=_shrunk(scan.image(row)),
+        name=short_name(scan.name(row), scan.where),
+        split=scan.split(row),
+        label=scan.label(row),
     )
 
 

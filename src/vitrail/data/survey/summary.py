@@ -11,34 +11,34 @@ from jaxtyping import Int
 
 from vitrail.data.dataset import UNLABELLED, Dataset
 from vitrail.data.survey.leaks import Findings, Twin
-from vitrail.data.survey.scan import Survey
+from vitrail.data.survey.scan import Scan
 
 Counts = Int[np.ndarray, "class"]
 
 
-def summarise(survey: Survey, findings: Findings) -> dict[str, Any]:
-    """Return everything that a survey and its findings tell, as values that JSON can hold."""
-    datasets = list(survey.splits.values())
+def summarise(scan: Scan, findings: Findings) -> dict[str, Any]:
+    """Return everything about a scan and its findings as plain values for JSON."""
+    datasets = list(scan.splits.values())
     return {
-        "data": survey.where,
-        "images": len(survey.part),
-        "classes": list(survey.labels),
+        "data": scan.where,
+        "images": len(scan.part),
+        "classes": list(scan.labels),
         "channels": datasets[0].channels,
-        "splits": {name: _split(survey, part, datasets[part]) for part, name in enumerate(survey.splits)},
-        "formats": _counted(survey, 0),
-        "modes": _counted(survey, 1),
-        "width": spread(survey.widths[survey.readable]),
-        "height": spread(survey.heights[survey.readable]),
-        "aspect": spread(survey.widths[survey.readable] / np.maximum(survey.heights[survey.readable], 1)),
-        "bytes": int(survey.bytes.sum()),
+        "splits": {name: _split(scan, part, datasets[part]) for part, name in enumerate(scan.splits)},
+        "formats": _counted(scan, 0),
+        "modes": _counted(scan, 1),
+        "width": spread(scan.widths[scan.readable]),
+        "height": spread(scan.heights[scan.readable]),
+        "aspect": spread(scan.widths[scan.readable] / np.maximum(scan.heights[scan.readable], 1)),
+        "bytes": int(scan.bytes.sum()),
         "notes": list(dict.fromkeys(note for dataset in datasets for note in dataset.notes)),
         "skipped": _once(dataset.skipped for dataset in datasets),
         "ignored": _once(dataset.ignored for dataset in datasets),
-        "unreadable": [_image(survey, row) | {"reason": error} for row, error in survey.errors.items()],
-        "leaks": [_pair(survey, twin) for twin in findings.leaks],
-        "exact": [[_image(survey, row) for row in rows] for rows in findings.exact],
-        "near": [_pair(survey, twin) for twin in findings.near],
-        "conflicts": [[_image(survey, row) for row in rows] for rows in findings.conflicts],
+        "unreadable": [_image(scan, row) | {"reason": error} for row, error in scan.errors.items()],
+        "leaks": [_pair(scan, twin) for twin in findings.leaks],
+        "exact": [[_image(scan, row) for row in rows] for rows in findings.exact],
+        "near": [_pair(scan, twin) for twin in findings.near],
+        "conflicts": [[_image(scan, row) for row in rows] for rows in findings.conflicts],
     }
 
 
@@ -70,12 +70,12 @@ def _once(lists: Iterable[Sequence[tuple[str, str]]]) -> list[dict[str, str]]:
     return [{"name": name, "reason": reason} for name, reason in found]
 
 
-def _split(survey: Survey, part: int, dataset: Dataset) -> dict[str, Any]:
-    here = survey.part == part
+def _split(scan: Scan, part: int, dataset: Dataset) -> dict[str, Any]:
+    here = scan.part == part
     counts = dataset.counts
     return {
         "images": len(dataset),
-        "unreadable": int((here & ~survey.readable).sum()),
+        "unreadable": int((here & ~scan.readable).sum()),
         "unlabelled": int((dataset.targets == UNLABELLED).sum()),
         "counts": counts.tolist(),
         "missing": [dataset.labels[at] for at in np.flatnonzero(counts == 0)],
@@ -83,22 +83,22 @@ def _split(survey: Survey, part: int, dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _counted(survey: Survey, which: int) -> dict[str, int]:
+def _counted(scan: Scan, which: int) -> dict[str, int]:
     """Count formats or modes, the most frequent first."""
     counts: Counter[str] = Counter()
-    for kind, number in enumerate(np.bincount(survey.kind[survey.readable], minlength=len(survey.kinds))):
-        counts[survey.kinds[kind][which]] += int(number)
+    for kind, number in enumerate(np.bincount(scan.kind[scan.readable], minlength=len(scan.kinds))):
+        counts[scan.kinds[kind][which]] += int(number)
     return dict(counts.most_common())
 
 
-def _image(survey: Survey, row: int) -> dict[str, Any]:
-    return {"split": survey.split(row), "name": survey.name(row), "class": survey.label(row)}
+def _image(scan: Scan, row: int) -> dict[str, Any]:
+    return {"split": scan.split(row), "name": scan.name(row), "class": scan.label(row)}
 
 
-def _pair(survey: Survey, twin: Twin) -> dict[str, Any]:
+def _pair(scan: Scan, twin: Twin) -> dict[str, Any]:
     return {
         "kind": twin.kind,
         "similarity": twin.similarity,
-        "image": _image(survey, twin.row),
-        "other": _image(survey, twin.other),
+        "image": _image(scan, twin.row),
+        "other": _image(scan, twin.other),
     }

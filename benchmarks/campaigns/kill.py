@@ -1,0 +1,256 @@
+"""Kill, stop and starve runs at every call of the file system and at random moments, and see what comes of them.
+
+    python benchmarks/campaigns/kill.py [--trials 200] [--minutes 30] [--seed 0] [--only train/1]
+
+Each trial: a command gets one fault (SIGKILL, SIGTERM, SIGHUP, SIGSTOP and SIGCONT, a disk that is full, may only be
+read, or has a quota), the same command runs again without one, and what it wrote is compared bit by bit with what an
+undisturbed one wrote: weights and metrics of training and of every run of fine-tuning, the table of predictions. The
+commands are train, finetune and predict, in one process and on two ranks. Trials that are done are lines of
+`results/kill.trials.jsonl`, and are not done again; the counts are in `results/kill.json`.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+import numpy as np
+import torch
+from faults import DISKS, QUOTA, SIGNALS, Attempt, Fault, attempt
+from PIL import Image
+
+from vitrail.base.container import open_container
+from vitrail.base.lines import append_row, read_rows
+from vitrail.cli import finetune, predict, train  # noqa: F401 - what every attempt would have to import
+from vitrail.cli.main import main as vitrail
+
+RESULTS = Path(__file__).parents[1] / "results"
+TINY = [
+    *("--image-size", "8", "--batch", "6", "--threads", "1", "--device", "cpu", "--checkpoint-every", "1"),
+    *("--set", "model.backbone=none", "model.dim=16", "model.depth=1", "model.num_heads=2", "model.mlp_dim=32"),
+]
+REGULARISED = ["--averaging", "0.9", "--mixup", "0.2", "--dropout", "0.1"]
+MOST_ATTEMPTS = 3
+"""Attempts after the fault until a command must be done; one is enough unless ranks find their port taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One fault in one command."""
+
+    verb: str
+    ranks: int
+    fault: Fault
+
+    @property
+    def name(self) -> str:
+        fault = self.fault
+        when = f"call {fault.call}" if fault.seconds is None else f"{fault.seconds:.4f} s"
+        return f"{self.verb}/{self.ranks} {fault.action} {when} rank {fault.rank}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """An undisturbed command."""
+
+    contents: dict[str, bytes]
+    seconds: float
+    calls: int
+    largest: int
+    """Bytes of its largest file."""
+
+
+def make_data(place: Path) -> None:
+    """Write 36 images of 8x8 pixels and three classes, as arrays and as files."""
+    chance = np.random.default_rng(0)
+    targets = np.arange(36) % 3
+    images = chance.integers(0, 90, (36, 8, 8, 3), dtype=np.uint8)
+    images[targets == 1] += 120
+    images[targets == 2, :, :4] += 120
+    np.savez(place / "data.npz", x_train=images[:30], y_train=targets[:30], x_test=images[30:], y_test=targets[30:])
+    for number, image in enumerate(images):
+        path = place / "photos" / str(targets[number]) / f"{number:02}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(path)
+
+
+def command(verb: str, place: Path, out: Path) -> list[str]:
+    """Return the words of a command that writes into a folder."""
+    if verb == "train":
+        words = ["train", str(place / "data.npz"), *TINY, *REGULARISED, "--steps", "6", "--evaluate-every", "3"]
+        return [*words, "--out", str(out / "run")]
+    if verb == "finetune":
+        words = ["finetune", str(place / "data.npz"), "--from", str(place / "start.safetensors"), "--steps", "3"]
+        words += ["--rates", "0.01", "0.03", "--runs", "2", "--batch", "6", "--threads", "1", "--device", "cpu"]
+        return [*words, "--checkpoint-every", "1", "--out", str(out / "run")]
+    words = ["predict", str(place / "start.safetensors"), str(place / "photos"), "--batch", "2", "--workers", "1"]
+    return [*words, "--threads", "1", "--device", "cpu", "--out", str(out / "answers.csv")]
+
+
+def contents(verb: str, out: Path) -> dict[str, bytes]:
+    """Return what must be the same: the tensors of every model, every file of metrics, every table."""
+    if verb == "predict":
+        return {"answers.csv": (out / "answers.csv").read_bytes()}
+    parts = {}
+    for path in sorted(out.rglob("*")):
+        name = str(path.relative_to(out))
+        if path.name in ("metrics.jsonl", "series.json"):
+            parts[name] = path.read_bytes()
+        elif path.name == "model.safetensors":
+            model = open_container(path)
+            parts[name] = b"".join(key.encode() + model.tensor(key).numpy().tobytes() for key in sorted(model.places))
+    return parts
+
+
+def run(verb: str, ranks: int, place: Path, out: Path, fault: Fault | None = None) -> Attempt:
+    out.mkdir(parents=True, exist_ok=True)
+    return attempt(partial(vitrail, command(verb, place, out)), out, ranks=ranks, fault=fault, cwd=place)
+
+
+def refer(verb: str, ranks: int, place: Path) -> Reference:
+    """Run a command undisturbed, three times, and take the usual time."""
+    attempts = []
+    for number in range(3):
+        out = place / f"reference-{verb}-{ranks}-{number}"
+        attempts.append(run(verb, ranks, place, out))
+        assert not any(attempts[-1].codes), attempts[-1].said
+    return Reference(
+        contents=contents(verb, out),
+        seconds=sorted(each.seconds for each in attempts)[1],
+        calls=attempts[0].calls,
+        largest=max(path.stat().st_size for path in out.rglob("*") if path.is_file()),
+    )
+
+
+def plan(verb: str, ranks: int, reference: Reference, seed: int) -> Iterator[Trial]:
+    """Yield faults without end: every call of the file system with every action in turn, and random moments between."""
+    chance = random.Random(f"{seed} {verb} {ranks}")  # noqa: S311
+    while True:
+        calls = list(range(1, reference.calls + 1))
+        chance.shuffle(calls)
+        actions = [*SIGNALS, *DISKS]
+        for number, call in enumerate(calls):
+            yield Trial(verb=verb, ranks=ranks, fault=Fault(action=actions[number % len(actions)], call=call))
+            if number % 6 == 5:
+                quota = Fault(action=QUOTA, call=chance.randrange(reference.largest))
+                yield Trial(verb=verb, ranks=ranks, fault=quota)
+            if number % 3 == 0:
+                moment = round(chance.uniform(0.0, reference.seconds), 4)
+                fault = Fault(action=chance.choice(list(SIGNALS)), seconds=moment, rank=chance.randrange(ranks))
+                yield Trial(verb=verb, ranks=ranks, fault=fault)
+
+
+def carry_out(trial: Trial, reference: Reference, place: Path) -> dict[str, Any]:
+    """Do one trial and return what came of it."""
+    out = place / "trial"
+    shutil.rmtree(out, ignore_errors=True)
+    first = run(trial.verb, trial.ranks, place, out, trial.fault)
+    attempts = [first]
+    while any(attempts[-1].codes) and len(attempts) <= MOST_ATTEMPTS:
+        attempts.append(run(trial.verb, trial.ranks, place, out))
+    done = not any(attempts[-1].codes)
+    equal = done and contents(trial.verb, out) == reference.contents
+    row = {
+        "trial": trial.name,
+        **{name: value for name, value in asdict(trial).items() if name != "fault"},
+        "action": trial.fault.action,
+        "met": first.met,
+        "codes": first.codes,
+        "said": first.said.strip().rpartition("\n")[2][:300],
+        "resumed": done,
+        "equal": equal,
+        "clean": all(each.clean for each in attempts),
+        "attempts": len(attempts),
+        "lost": round(sum(each.seconds for each in attempts) - reference.seconds, 3),
+    }
+    if not (equal and row["clean"]):
+        row["everything said"] = "\n".join(each.said[-2000:] for each in attempts)
+    return row
+
+
+def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Count what came of the trials that met their fault, in all and by command and action."""
+    met = [row for row in rows if row["met"]]
+    groups: dict[str, list[dict[str, Any]]] = {"all": met}
+    for row in met:
+        groups.setdefault(f"{row['verb']}/{row['ranks']}", []).append(row)
+        groups.setdefault(row["action"], []).append(row)
+    return {
+        name: {
+            "trials": len(group),
+            "resumed": sum(row["resumed"] for row in group),
+            "equal": sum(row["equal"] for row in group),
+            "clean": sum(row["clean"] for row in group),
+            "median seconds lost": round(float(np.median([row["lost"] for row in group])), 2),
+            "most seconds lost": max(row["lost"] for row in group),
+        }
+        for name, group in groups.items()
+        if group
+    }
+
+
+def prepare(place: Path, kinds: list[tuple[str, int]]) -> dict[tuple[str, int], Reference]:
+    """Write data and a model to start from, and run every command once."""
+    make_data(place)
+    assert not any(run("train", 1, place, place / "start").codes)
+    shutil.copy(place / "start" / "run" / "model.safetensors", place / "start.safetensors")
+    references = {}
+    for verb, ranks in kinds:
+        references[verb, ranks] = reference = refer(verb, ranks, place)
+        print(f"{verb} on {ranks}: {reference.seconds:.2f} s, {reference.calls} calls", flush=True)
+    return references
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=200, help="trials in all, those of earlier calls included")
+    parser.add_argument("--minutes", type=float, default=60.0, help="the longest that this call may take")
+    parser.add_argument("--seed", type=int, default=0, help="of the order of calls and of the moments")
+    parser.add_argument("--only", help="one command and number of ranks, such as train/2")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Do the trials that are left, print and save the counts; 0 when all resumed and were equal."""
+    args = parse()
+    torch.set_num_threads(1)
+    limit = time.monotonic() + 60 * args.minutes
+    lines = args.results / "kill.trials.jsonl"
+    kinds = [(verb, ranks) for ranks in (1, 2) for verb in ("train", "finetune", "predict")]
+    kinds = [kind for kind in kinds if args.only in (None, f"{kind[0]}/{kind[1]}")]
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name).resolve()
+        references = prepare(place, kinds)
+        plans = {kind: plan(*kind, reference, args.seed) for kind, reference in references.items()}
+        known = {row["trial"] for row in read_rows(lines)}
+        turn = 0
+        while len(known) < args.trials and time.monotonic() < limit:
+            kind = kinds[turn % len(kinds)]
+            turn += 1
+            trial = next(each for each in plans[kind] if each.name not in known)
+            row = carry_out(trial, references[kind], place)
+            append_row(lines, row)
+            known.add(trial.name)
+            if not (row["equal"] and row["clean"]):
+                print(json.dumps(row, indent=1), flush=True)
+    rows = read_rows(lines)
+    counts = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv), "seed": args.seed} | summarise(rows)
+    (args.results / "kill.json").write_text(json.dumps(counts, indent=1) + "\n")
+    print(json.dumps(counts, indent=1))
+    return int(not all(row["resumed"] and row["equal"] and row["clean"] for row in rows if row["met"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

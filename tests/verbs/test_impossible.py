@@ -1,0 +1,117 @@
+"""What nobody can mean, from Python: one sentence, at once, whatever the verb."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import vitrail
+from tests.verbs.making import data_file, model_file, small_model
+from vitrail.base.errors import VitrailError
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+QUICK = {"threads": 1, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return model_file(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return data_file(tmp_path_factory.mktemp("data"))
+
+
+PHOTO = np.zeros((8, 8, 3), np.uint8)
+NUMBERS = [0, -1, 1.5, "2", math.nan, math.inf, 10**12, 10**300, True]
+
+
+@pytest.mark.parametrize("value", NUMBERS, ids=str)
+@pytest.mark.parametrize("name", ["top", "batch", "workers", "threads"])
+def test_numbers_of_predict(name: str, value: object, model: Path) -> None:
+    with pytest.raises(VitrailError, match=rf"`{name}` is .*, but must be a whole number"):
+        vitrail.predict(model, PHOTO, **{name: value})
+
+
+@pytest.mark.parametrize("value", NUMBERS, ids=str)
+@pytest.mark.parametrize("name", ["resamples", "batch", "threads"])
+def test_numbers_of_evaluate(name: str, value: object, model: Path, data: Path) -> None:
+    with pytest.raises(VitrailError, match=rf"`{name}` is .*, but must be a whole number"):
+        vitrail.evaluate(model, data, **{name: value})
+
+
+@pytest.mark.parametrize("value", NUMBERS, ids=str)
+@pytest.mark.parametrize("name", ["shots", "seeds", "neighbours", "batch", "threads"])
+def test_numbers_of_fewshot(name: str, value: object, model: Path, data: Path) -> None:
+    with pytest.raises(VitrailError, match=rf"`{name}` is .*, but must be a whole number"):
+        vitrail.fewshot(model, data, cache=False, **{name: [value] if name == "shots" else value})
+
+
+@pytest.mark.parametrize("name", ["num_classes", "channels", "image_size"])
+@pytest.mark.parametrize("value", [-1, 1.5, 10**12, 10**300, math.nan])
+def test_numbers_of_models(name: str, value: object) -> None:
+    with pytest.raises(VitrailError):
+        vitrail.list_models("B/16", **{name: value})
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:99", "meta", "", "cpu:x", 7, None])
+def test_devices_that_are_not_there(device: object, model: Path, data: Path) -> None:
+    for attempt in (
+        lambda: vitrail.predict(model, PHOTO, device=device),
+        lambda: vitrail.evaluate(model, data, device=device),
+        lambda: vitrail.load(model, device=device),
+        lambda: vitrail.Classifier.load(model, device=device),
+    ):
+        with pytest.raises(VitrailError, match="device"):
+            attempt()
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        torch.zeros(3, 8, 8, dtype=torch.uint8, device="meta"),
+        torch.zeros(3, 8, 8, dtype=torch.uint8).to_sparse(),
+        torch.zeros(0, 8, 3, dtype=torch.uint8),
+        torch.zeros(3, 8, 8, dtype=torch.complex64),
+        np.zeros((8, 8, 3), object),
+        np.zeros((), np.uint8),
+    ],
+    ids=str,
+)
+def test_tensors_that_are_not_images(image: object) -> None:
+    with pytest.raises(VitrailError, match=r"image 0|tensor|array"):
+        vitrail.predict(small_model(), image, labels=["a", "b", "c"])
+
+
+def test_a_model_without_numbers(data: Path) -> None:
+    model = small_model().to("meta")
+    for attempt in (lambda: vitrail.predict(model, PHOTO), lambda: vitrail.evaluate(model, data)):
+        with pytest.raises(VitrailError, match="on the device 'meta' and has no weights"):
+            attempt()
+
+
+@pytest.mark.parametrize("path", ["", "x" * 5000, "a/" * 3000 + "b", "nowhere", "zero\0byte", "/nowhere/\udcff"])
+def test_paths_that_lead_nowhere(path: str, model: Path, data: Path) -> None:
+    for attempt in (
+        lambda: vitrail.load(path),
+        lambda: vitrail.show(path),
+        lambda: vitrail.verify(path),
+        lambda: vitrail.diff(path, model),
+        lambda: vitrail.convert(path, "x.safetensors"),
+        lambda: vitrail.predict(path, PHOTO),
+        lambda: vitrail.evaluate(path, data),
+        lambda: vitrail.evaluate(model, path),
+        lambda: vitrail.fewshot(model, path, cache=False),
+        lambda: vitrail.survey(path),
+        lambda: vitrail.data.open(path),
+        lambda: vitrail.predict(model, [path]),
+        lambda: vitrail.predict(model, PHOTO, labels=path),
+        lambda: vitrail.evaluate(model, data, class_map=path),
+        lambda: vitrail.evaluate(model, data, real=path),
+    ):
+        with pytest.raises(VitrailError) as refusal:
+            attempt()
+        assert len(str(refusal.value)) < 3000
