@@ -46,8 +46,8 @@ def test_numbers_of_evaluate(name: str, value: object, model: Path, data: Path) 
 @pytest.mark.parametrize("value", NUMBERS, ids=str)
 @pytest.mark.parametrize("name", ["shots", "seeds", "neighbours", "batch", "threads"])
 def test_numbers_of_fewshot(name: str, value: object, model: Path, data: Path) -> None:
+    settings = {"shots": [1]} | {name: [value] if name == "shots" else value}
     with pytest.raises(VitrailError, match=rf"`?{name}`? is .*, but must be a whole number"):
-        settings = {"shots": [1]} | {name: [value] if name == "shots" else value}
         vitrail.fewshot(model, data, cache=False, **settings)
 
 

@@ -91,6 +91,19 @@ class Preprocessing:
         ratio = min(height / high, width / wide)
         return max(round(height / ratio), high), max(round(width / ratio), wide)
 
+    def corner(self, resized: tuple[int, int]) -> tuple[int, int]:
+        """Return the top and the left of the crop in a resized image; halves are rounded to even, as in torchvision."""
+        return round((resized[0] - self.image_size[0]) / 2), round((resized[1] - self.image_size[1]) / 2)
+
+    def window(self, height: int, width: int) -> tuple[float, float, float, float]:
+        """Return the part of an image that becomes the input: top, left, height and width, as shares of the image."""
+        if self.geometry == "square":
+            return 0.0, 0.0, 1.0, 1.0
+        resized = self.resized(height, width)
+        top, left = self.corner(resized)
+        high, wide = self.image_size
+        return top / resized[0], left / resized[1], high / resized[0], wide / resized[1]
+
 
 # What each library does to an image of 224x224 when nothing else is said; swag are torchvision's weights of that name,
 # imagenet is what DeiT, DINO, DINOv2, MAE and most of Meta's programs do.

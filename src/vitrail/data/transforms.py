@@ -36,7 +36,7 @@ def preprocess(pixels: Pixels, preprocessing: Preprocessing) -> NewPixels:
         return resize(pixels, how.image_size, how.interpolation, how.antialias)
     height, width = how.image_size
     resized = how.resized(pixels.shape[1], pixels.shape[2])
-    top, left = round((resized[0] - height) / 2), round((resized[1] - width) / 2)  # to even, as torchvision does
+    top, left = how.corner(resized)
     if resized[0] * resized[1] > _WASTE * height * width:
         return resize_window(pixels, resized, (top, left, height, width), how.interpolation, how.antialias)
     whole = resize(pixels, resized, how.interpolation, how.antialias)

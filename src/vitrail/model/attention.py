@@ -103,9 +103,10 @@ class SelfAttention(nn.Module):
         if maps is None:
             mixed = kernels.attend(queries, keys, values, bias, dropout=self.map_dropout)  # Eq. 6 and 7
         else:
-            mixed, maps.weights = attend_with_maps(
+            mixed, weights = attend_with_maps(
                 queries, keys, values, bias, heads=maps.heads, dropout=self.map_dropout, first_only=first_only
             )
+            maps.take(weights)
         return self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))  # Eq. 8
 
     def project(self, tokens: Tokens) -> tuple[Queries, Keys, Keys]:

@@ -193,6 +193,11 @@ class ViTConfig(ModelConfig, kind="vit"):
             ) from None
 
     @property
+    def feature_grid(self) -> Size | None:
+        """Rows and columns of a hybrid's feature map."""
+        return None if self.backbone is None else self.backbone.feature_size(self.image_size)
+
+    @property
     def num_prefix(self) -> int:
         """How many tokens come before the patches."""
         return bool(self.class_token) + self.distillation_token + self.registers
@@ -212,6 +217,11 @@ class ViTConfig(ModelConfig, kind="vit"):
     def pooled_width(self) -> int:
         """How many numbers pooling gives."""
         return 2 * self.dim if self.pool in ("class-and-mean", "distilled") else self.dim
+
+    @property
+    def attention_shape(self) -> Size:
+        """Blocks with attention maps, and heads of each."""
+        return self.depth, self.num_heads
 
     @property
     def feature_width(self) -> int:

@@ -23,10 +23,10 @@ from torch import Generator, Tensor, nn
 from vitrail.base.errors import ConfigError
 from vitrail.base.processor import settle
 from vitrail.base.settings import Tagged, from_dict
-from vitrail.base.shapes import AttentionMap, Images, KeptPatches, Logits, Representation
+from vitrail.base.shapes import AttentionMap, Images, KeptPatches, Logits, PoolWeights, Representation
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size
-from vitrail.model.trace import Encoded, Selection
+from vitrail.model.trace import Encoded, Reduce, Selection
 from vitrail.model.units import Unit, measure_unit
 
 
@@ -75,6 +75,26 @@ class ModelConfig(Tagged, ABC):
     def sequence(self) -> int:
         """How many tokens an image becomes; 0 where there are none."""
         return 0
+
+    @property
+    def grid(self) -> Size | None:
+        """Rows and columns of patches; None where the model has none."""
+        return None
+
+    @property
+    def feature_grid(self) -> Size | None:
+        """Rows and columns of the last feature map of convolutions; None where there is none."""
+        return None
+
+    @property
+    def num_prefix(self) -> int:
+        """How many tokens stand before those of the patches."""
+        return 0
+
+    @property
+    def attention_shape(self) -> Size:
+        """How many blocks have attention maps, and how many heads each; (0, 0) for a model without attention."""
+        return 0, 0
 
     @property
     def draws(self) -> bool:
@@ -182,6 +202,7 @@ class Model(nn.Module, ABC):
         layers: Selection = None,  # noqa: ARG002
         attention: Selection = None,  # noqa: ARG002
         heads: Selection = "all",  # noqa: ARG002
+        reduce: Reduce | None = None,  # noqa: ARG002
         pooled_only: bool = False,  # noqa: ARG002
     ) -> Encoded:
         """Run the network up to its head, and return the intermediates that the arguments select.
@@ -190,14 +211,19 @@ class Model(nn.Module, ABC):
         from `generator` or from torch's global one; the result has their numbers. `any_size` allows images of another
         size than the model's own.
 
-        Intermediates: the outputs of `layers`, numbered as by `layers()`, and A of the blocks `attention` for `heads`.
-        `pooled_only` skips everything that the head does not see, unless it is selected.
+        Intermediates: the outputs of `layers`, numbered as by `layers()`, and A of the blocks `attention` for `heads`,
+        or the result of `reduce` on each A, so that only one A at a time is in memory. `pooled_only` skips everything
+        that the head does not see, unless it is selected.
         """
         raise ConfigError(f"a {self.config.noun} has no intermediates before its head; use features.")
 
     def represent(self, encoded: Tensor) -> Representation:
         """Turn the encoder's output into the input of the last linear layer."""
         return encoded
+
+    def pool_weights(self, encoded: Tensor) -> PoolWeights:  # noqa: ARG002 - for kinds with tokens
+        """Return how much pooling reads of each token of the encoder's output, as shares that sum to 1."""
+        raise ConfigError(f"a {self.config.noun} does not pool tokens; choose a method that needs no attention.")
 
     @abstractmethod
     def layers(self) -> list[Layer]:

@@ -3,8 +3,9 @@
 import torch
 from torch import nn
 
-from vitrail.base.shapes import KeptTokens, Logits, Pooled, Representation
+from vitrail.base.shapes import KeptTokens, Keys, Logits, Pooled, PoolWeights, Queries, Representation
 from vitrail.model import kernels
+from vitrail.model.attention import attention_map
 from vitrail.model.config import ViTConfig
 from vitrail.model.mlp import Mlp
 from vitrail.model.units import Unit
@@ -25,11 +26,21 @@ class AttentionPool(nn.Module):
 
     def forward(self, tokens: KeptTokens) -> Pooled:
         """Pool a sequence into one vector."""
+        query, keys, values = self.project(tokens)
+        pooled = self.out(kernels.attend(query, keys, values).transpose(1, 2).flatten(2))
+        return (pooled + self.mlp(self.norm(pooled))).squeeze(1)
+
+    def project(self, tokens: KeptTokens) -> tuple[Queries, Keys, Keys]:
+        """Compute the learned query, and a key and a value of each token."""
         query = self.query(self.probe).expand(tokens.shape[0], 1, -1)
         query = query.unflatten(2, (self.num_heads, -1)).transpose(1, 2)
         keys, values = self.key_value(tokens).unflatten(2, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
-        pooled = self.out(kernels.attend(query, keys, values).transpose(1, 2).flatten(2))
-        return (pooled + self.mlp(self.norm(pooled))).squeeze(1)
+        return query, keys, values
+
+    def weights(self, tokens: KeptTokens) -> PoolWeights:
+        """Return the share of each token, as a mean over heads."""
+        query, keys, _ = self.project(tokens)
+        return attention_map(query, keys).mean(dim=1).squeeze(1)
 
 
 class Head(nn.Module):
@@ -74,6 +85,24 @@ class Head(nn.Module):
                 return tokens[:, :2].flatten(1)
             case _:
                 return tokens[:, 0]
+
+    def pool_weights(self, tokens: KeptTokens) -> PoolWeights:
+        """Return how much pooling reads of each token."""
+        weights = tokens.new_zeros(tokens.shape[:2])
+        match self.pool_kind:
+            case "attention":
+                assert self.pool is not None  # noqa: S101 - made for this kind
+                weights[:, self.first_pooled :] = self.pool.weights(tokens[:, self.first_pooled :])
+            case "mean":
+                weights[:, self.first_pooled :] = 1 / (tokens.shape[1] - self.first_pooled)
+            case "class-and-mean":
+                weights[:, 0] = 0.5
+                weights[:, self.num_prefix :] = 0.5 / (tokens.shape[1] - self.num_prefix)
+            case "distilled":
+                weights[:, :2] = 0.5
+            case _:
+                weights[:, 0] = 1
+        return weights
 
 
 def head_cost(config: ViTConfig) -> Unit:

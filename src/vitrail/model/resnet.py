@@ -19,7 +19,7 @@ from vitrail.model.checks import check_choice, check_count, check_divides, check
 from vitrail.model.contract import Layer, Model, ModelConfig
 from vitrail.model.convolution import Stage, Standardisation, make_conv, make_norm
 from vitrail.model.patches import Size
-from vitrail.model.trace import NOTHING, Encoded, Recorder, ResNetTrace, Selection, select
+from vitrail.model.trace import NOTHING, Encoded, Recorder, Reduce, ResNetTrace, Selection, select
 from vitrail.model.units import Unit
 from vitrail.model.vit import check_images
 
@@ -57,6 +57,14 @@ class ResNetConfig(ModelConfig, kind="resnet"):
     def feature_width(self) -> int:
         """Channels of the last feature map, which the last linear layer sees."""
         return 4 * self.width * 2 ** (len(self.blocks) - 1)
+
+    @property
+    def feature_grid(self) -> Size:
+        """Rows and columns of the last feature map."""
+        size = halved(halved(self.image_size))
+        for _ in self.blocks[1:]:
+            size = halved(size)
+        return size
 
     @property
     def num_blocks(self) -> int:
@@ -142,18 +150,20 @@ class ResNet(Model, config=ResNetConfig):
         layers: Selection = None,
         attention: Selection = None,
         heads: Selection = "all",  # noqa: ARG002
+        reduce: Reduce | None = None,  # noqa: ARG002
         pooled_only: bool = False,  # noqa: ARG002 - the head sees all
     ) -> Encoded:
-        """Map images to the last feature map."""
+        """Map images to the last feature map, after norm and ReLU."""
         self.config.check_patches(drop=float(kept is not None or drop_patches > 0), sizes=[])
         if attention is not None:
             raise ConfigError("a ResNet has no attention maps; leave attention out.")
         recorder = Recorder(layers=select(layers, len(self.stages) + 1, "layers"))
-        return Encoded(output=self.run(images, recorder), layers=recorder.layers)
+        features = self.norm(self.run(images, recorder)).relu()
+        return Encoded(output=features, layers=recorder.layers, feature_map=features)
 
     def represent(self, encoded: FeatureMap) -> Representation:
-        """Norm, ReLU, mean over the map."""
-        return self.norm(encoded).relu().mean(dim=(2, 3))
+        """Take the mean over the map."""
+        return encoded.mean(dim=(2, 3))
 
     def units(self) -> list[Unit]:
         """Count the root, each unit, and the head with the last norm."""
@@ -171,12 +181,12 @@ class ResNet(Model, config=ResNetConfig):
     def trace(self, images: Images) -> ResNetTrace:
         """Run one pass and return every named intermediate."""
         recorder = Recorder(by_name=True)
-        representation = self.represent(self.run(images, recorder))
+        representation = self.represent(self.norm(self.run(images, recorder)).relu())
         logits = self.classify(representation)
         return ResNetTrace(feature_maps=recorder.named, representation=representation, logits=logits)
 
     def run(self, images: Images, recorder: Recorder = NOTHING) -> FeatureMap:
-        """Map images to the last feature map, and record the selected intermediates."""
+        """Map images to the output of the last stage, and record the selected intermediates."""
         features = self.shrink(images)
         recorder.name("root", features)
         recorder.layer(0, features)

@@ -1,16 +1,18 @@
 """The intermediates of one pass through a model, by name, and the recorder that collects them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from torch import Tensor
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.shapes import AttentionMap, KeptPatches, Logits, Patches, Representation, Tokens
+from vitrail.base.shapes import AttentionMap, FeatureMap, KeptPatches, Logits, Patches, Representation, Tokens
 
 Selection = Literal["all"] | Sequence[int] | None
 """Layers, blocks or heads by number, negative ones from the end; "all"; or None."""
+Reduce = Callable[[AttentionMap], Tensor]
+"""Turns A of one block into what is kept of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,13 +20,15 @@ class Encoded:
     """The output of an encoder, with the selected intermediates."""
 
     output: Tensor
-    """What `represent` takes: the tokens after the last LayerNorm, or the last feature map of a ResNet."""
+    """What `represent` takes: the tokens after the last LayerNorm, or a ResNet's feature map after its last norm."""
     kept: KeptPatches | None = None
     """The patches of each image that were encoded; None means all of them, in order."""
     layers: dict[int, Tensor] = field(default_factory=dict)
     """The outputs of the chosen layers: 0 is z_0 (Eq. 1), l is z_l (Eq. 3)."""
-    attention: dict[int, AttentionMap] = field(default_factory=dict)
-    """A (Eq. 6) of the chosen blocks, from 0, and heads, as the pass used it: gradients reach it."""
+    attention: dict[int, Tensor] = field(default_factory=dict)
+    """A (Eq. 6) of the chosen blocks, from 0, and heads, as the pass used it: gradients reach it; or A reduced."""
+    feature_map: FeatureMap | None = None
+    """The last feature map of convolutions, as the pass used it; None where there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +66,15 @@ class ResNetTrace:
 
 
 class MapRecorder:
-    """Collects A of some heads of one attention layer, in `weights`."""
+    """Collects A of some heads of one attention layer, or the result of `reduce` on it, in `weights`."""
 
-    def __init__(self, heads: list[int]) -> None:
-        self.heads = heads
-        self.weights: AttentionMap | None = None
+    def __init__(self, heads: list[int], reduce: Reduce | None = None) -> None:
+        self.heads, self.reduce = heads, reduce
+        self.weights: Tensor | None = None
+
+    def take(self, weights: AttentionMap) -> None:
+        """Take A from the pass."""
+        self.weights = weights if self.reduce is None else self.reduce(weights)
 
 
 class Recorder:
@@ -78,10 +86,11 @@ class Recorder:
         layers: Sequence[int] = (),
         attention: Sequence[int] = (),
         heads: Sequence[int] = (),
+        reduce: Reduce | None = None,
         by_name: bool = False,
     ) -> None:
         self.numbers, self.by_name = frozenset(layers), by_name
-        self.maps = {block: MapRecorder(list(heads)) for block in attention}
+        self.maps = {block: MapRecorder(list(heads), reduce) for block in attention}
         self.layers: dict[int, Tensor] = {}
         self.named: dict[str, Tensor] = {}
 
@@ -96,8 +105,8 @@ class Recorder:
             self.named[name] = value
 
     @property
-    def attention(self) -> dict[int, AttentionMap]:
-        """The recorded maps, by block."""
+    def attention(self) -> dict[int, Tensor]:
+        """The recorded maps, or their reductions, by block."""
         return {block: maps.weights for block, maps in self.maps.items() if maps.weights is not None}
 
 

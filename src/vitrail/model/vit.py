@@ -3,7 +3,7 @@
 from torch import Generator, nn
 
 from vitrail.base.errors import InputError
-from vitrail.base.shapes import Images, KeptPatches, KeptTokens, Logits, Representation
+from vitrail.base.shapes import Images, KeptPatches, KeptTokens, Logits, PoolWeights, Representation
 from vitrail.model.config import ViTConfig
 from vitrail.model.contract import Layer, Model
 from vitrail.model.embedding import ALL_PATCHES, Embedding, PatchChoice, embedding_cost
@@ -12,7 +12,7 @@ from vitrail.model.head import Head, head_cost
 from vitrail.model.hybrid import Backbone, backbone_costs
 from vitrail.model.patches import Size, patch_grid, size_text, trimmed
 from vitrail.model.rotary import Rotary
-from vitrail.model.trace import Encoded, Recorder, Selection, Trace, select
+from vitrail.model.trace import Encoded, Recorder, Reduce, Selection, Trace, select
 from vitrail.model.units import Unit
 
 
@@ -85,6 +85,7 @@ class ViT(Model, config=ViTConfig):
         layers: Selection = None,
         attention: Selection = None,
         heads: Selection = "all",
+        reduce: Reduce | None = None,
         pooled_only: bool = False,
     ) -> Encoded:
         """Map images to tokens."""
@@ -92,6 +93,7 @@ class ViT(Model, config=ViTConfig):
             layers=select(layers, self.config.depth + 1, "layers"),
             attention=select(attention, self.config.depth, "blocks"),
             heads=select(heads, self.config.num_heads, "heads"),
+            reduce=reduce,
         )
         patches = PatchChoice(kept=kept, drop=drop_patches, generator=generator)
         return self.run(images, recorder, patches=patches, any_size=any_size, pooled_only=pooled_only)
@@ -121,11 +123,21 @@ class ViT(Model, config=ViTConfig):
             grid = patch_grid((features.shape[2], features.shape[3]), config.patch_size)
             rotation = self.rotary(grid, kept)
         tokens = self.encoder(tokens, first_only=first_only, recorder=recorder, rotation=rotation)
-        return Encoded(output=tokens, kept=kept, layers=recorder.layers, attention=recorder.attention)
+        return Encoded(
+            output=tokens,
+            kept=kept,
+            layers=recorder.layers,
+            attention=recorder.attention,
+            feature_map=None if self.backbone is None else features,
+        )
 
     def represent(self, encoded: KeptTokens) -> Representation:
         """Pool the tokens, and apply the tanh layer where there is one."""
         return self.head.represent(encoded)
+
+    def pool_weights(self, encoded: KeptTokens) -> PoolWeights:
+        """Return the share of each token in what is pooled; of attention pooling, the mean over its heads."""
+        return self.head.pool_weights(encoded)
 
     def forward(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Logits:
         """Map images to logits: the encoder, then the head."""

@@ -127,11 +127,12 @@ class TorchEngine:
         """Call the network, with as many images at once as it was compiled for."""
         size = self.compiled_batch
         if size is None:
-            return network(self._input(pixels))
+            return network(self.inputs(pixels))
         parts = pixels.split(size)
-        return torch.cat([network(self._input(_padded(part, size)))[: len(part)] for part in parts])
+        return torch.cat([network(self.inputs(_padded(part, size)))[: len(part)] for part in parts])
 
-    def _input(self, pixels: PixelBatch) -> Images:
+    def inputs(self, pixels: PixelBatch) -> Images:
+        """Return what the model itself takes."""
         return normalise(pixels.to(self.device), self.preprocessing).to(self.dtype)
 
     @cached_property

@@ -1,0 +1,152 @@
+"""The ways to ask a network what it looked at, which of them a model has a use for, and one call for all of them."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vitrail.analysis.cam import grad_cam_heat
+from vitrail.analysis.cells import Cells, HeatMaps, cells_for, mean_colour
+from vitrail.analysis.gradients import STEPS, integrated_gradients
+from vitrail.analysis.occlusion import occlusion
+from vitrail.analysis.relevance import Classes, relevance_heat
+from vitrail.analysis.rollout import attention_heat, rollout_heat
+from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.base.shapes import PixelBatch
+from vitrail.model.contract import ModelConfig
+from vitrail.runtime.engine import Engine, TorchEngine
+
+Method = Literal["attention", "rollout", "gradient-attention", "integrated-gradients", "occlusion", "grad-cam"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+_WITH_ATTENTION: tuple[Method, ...] = ("attention", "rollout", "gradient-attention")
+_SIGNED: tuple[Method, ...] = ("integrated-gradients", "occlusion")
+_CLASSLESS: tuple[Method, ...] = ("attention", "rollout")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeatBatch:
+    """One map for each image."""
+
+    maps: HeatMaps
+    """The maps, on the grid of the method: patches, pixels, or cells of a feature map."""
+    errors: Float[Tensor, "batch"] | None = None
+    """Of integrated gradients, by how much the sum of each map misses what it should be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSettings:
+    """What some of the methods let choose."""
+
+    layer: int = -1
+    """With `attention`: the block, from 0; negative ones count from the last."""
+    head: int | None = None
+    """With `attention`: the head, from 0; None takes the mean over all heads."""
+    steps: int = STEPS
+    """With `integrated-gradients`: points on the path from the mean colour to the image."""
+
+    def __post_init__(self) -> None:
+        """Refuse a path without points."""
+        if self.steps < 1:
+            raise ConfigError(f"steps is {self.steps}, but must be at least 1.")
+
+
+def model_config(engine: Engine) -> ModelConfig | None:
+    """Return the settings of the model behind an engine; None for an engine of another kind."""
+    return engine.model.config if isinstance(engine, TorchEngine) else None
+
+
+def applicable(engine: Engine) -> tuple[Method, ...]:
+    """Return the methods that a network has a use for."""
+    config = model_config(engine)
+    if config is None:
+        return ("occlusion",)
+    attends = config.attention_shape[0] > 0
+    return tuple(
+        method
+        for method in METHODS
+        if (attends or method not in _WITH_ATTENTION) and (config.feature_grid is not None or method != "grad-cam")
+    )
+
+
+def best_method(engine: Engine) -> tuple[Method, str]:
+    """Return the method that `auto` stands for, and a sentence that says why."""
+    methods, config = applicable(engine), model_config(engine)
+    if "gradient-attention" in methods:
+        return "gradient-attention", "the model has attention, so maps are attention weighted by gradients."
+    if "grad-cam" in methods and config is not None:
+        return "grad-cam", f"a {config.noun} has no attention, so maps are Grad-CAM's on its last feature map."
+    return "occlusion", "nothing is known of what is inside, so parts of the image are covered one after the other."
+
+
+def check_method(method: Method, engine: Engine, settings: MethodSettings) -> None:
+    """Refuse a method that the network has no use for, and a block or head that is not there."""
+    if method not in METHODS:
+        hint = did_you_mean(method, (*METHODS, "auto"))
+        raise ConfigError(f"method is {method!r}, but must be auto or one of {', '.join(METHODS)}.{hint}")
+    methods, config = applicable(engine), model_config(engine)
+    if method not in methods:
+        kind = "this engine" if config is None else f"a {config.noun}"
+        why = "has no attention" if method in _WITH_ATTENTION else "has no feature map of convolutions"
+        raise ConfigError(f"{method} is not for {kind}, which {why}; choose one of {', '.join(methods)}.")
+    if method == "attention" and config is not None:
+        for name, number, count in zip(
+            ("layer", "head"), (settings.layer, settings.head), config.attention_shape, strict=True
+        ):
+            if number is not None and not -count <= number < count:
+                raise ConfigError(f"{name} is {number}, but the model has {count}: 0 to {count - 1}.")
+
+
+def is_signed(method: Method) -> bool:
+    """Tell whether values below 0 of a map speak against the class."""
+    return method in _SIGNED
+
+
+def needs_class(method: Method) -> bool:
+    """Tell whether the map depends on the class."""
+    return method not in _CLASSLESS
+
+
+def cells_of(engine: Engine) -> Cells:
+    """Return the cells in which the input of a network is covered."""
+    return cells_for(model_config(engine), engine.preprocessing.image_size)
+
+
+def probabilities(engine: Engine, pixels: PixelBatch) -> Float[Tensor, "batch class"]:
+    """Return the softmax probability of every class."""
+    return engine.logits(pixels).float().softmax(dim=1)
+
+
+def heat_maps(
+    method: Method, engine: Engine, pixels: PixelBatch, classes: Classes, settings: MethodSettings | None = None
+) -> HeatBatch:
+    """Ask a network what it looked at for one class of each image."""
+    settings = settings or MethodSettings()
+    if method == "occlusion" or not isinstance(engine, TorchEngine):
+        return HeatBatch(maps=_occlusion_heat(engine, pixels, classes))
+    model, images = engine.model, engine.inputs(pixels)
+    classes = classes.to(images.device)
+    match method:
+        case "attention":
+            maps = attention_heat(model, images, block=settings.layer, head=settings.head)
+        case "rollout":
+            maps = rollout_heat(model, images)
+        case "gradient-attention":
+            maps = relevance_heat(model, images, classes)
+        case "grad-cam":
+            maps = grad_cam_heat(model, images, classes)
+        case "integrated-gradients":
+            attributions, errors = integrated_gradients(model, images, classes, steps=settings.steps)
+            return HeatBatch(maps=attributions.sum(dim=1).cpu(), errors=errors.cpu())
+    return HeatBatch(maps=maps.float().cpu())
+
+
+def _occlusion_heat(engine: Engine, pixels: PixelBatch, classes: Classes) -> HeatMaps:
+    cells, colour = cells_of(engine), mean_colour(engine.preprocessing)
+    maps = [
+        occlusion(lambda batch: probabilities(engine, batch), image, [number], cells=cells, colour=colour)[0]
+        for image, number in zip(pixels, classes.tolist(), strict=True)
+    ]
+    return torch.stack(maps).cpu()

@@ -1,0 +1,50 @@
+"""Where the truth is known: the class of an image is a small square, and maps must point at it."""
+
+import pytest
+
+from tests.analysis.planted import PIXELS, planted_images, trained
+from vitrail.analysis.cells import Cells, mean_colour
+from vitrail.analysis.faithfulness import measure, order_of, random_order
+from vitrail.analysis.methods import heat_maps, probabilities
+
+GRID = Cells(image_size=(48, 48), grid=(6, 6))
+CASES = [
+    ("ViT", "attention"),
+    ("ViT", "rollout"),
+    ("ViT", "occlusion"),
+    ("mean", "attention"),
+    ("mean", "rollout"),
+    ("mean", "gradient-attention"),
+    ("mean", "integrated-gradients"),
+    ("mean", "occlusion"),
+    ("ResNet", "grad-cam"),
+]
+
+
+@pytest.mark.parametrize(("name", "method"), CASES)
+def test_the_map_points_at_the_square_that_is_the_class(name, method) -> None:
+    engine, accuracy = trained(name)
+    pixels, classes, cells = planted_images(40, seed=777)
+    assert accuracy > 0.9
+    right = engine.logits(pixels).argmax(dim=1) == classes
+    values = GRID.means(heat_maps(method, engine, pixels, classes).maps)
+    assert (values.argmax(dim=1) == cells)[right].double().mean() >= 0.9
+
+
+@pytest.mark.parametrize(("name", "method"), [("mean", "gradient-attention"), ("ResNet", "grad-cam")])
+def test_deletion_and_insertion_of_such_a_map_beat_random_ones(name, method) -> None:
+    engine, _ = trained(name)
+    pixels, classes, _ = planted_images(10, seed=778)
+    colour = mean_colour(PIXELS)
+    values = GRID.means(heat_maps(method, engine, pixels, classes).maps)
+    gains = []
+    for image, number, value in zip(pixels, classes.tolist(), values, strict=True):
+        orders = (order_of(value, 0), random_order(len(GRID), 0, number))
+        ours, random = (
+            measure(lambda batch: probabilities(engine, batch), image, number, order, cells=GRID, colour=colour)
+            for order in orders
+        )
+        gains.append((random.deletion_area - ours.deletion_area, ours.insertion_area - random.insertion_area))
+    deletion, insertion = (sum(column) / len(gains) for column in zip(*gains, strict=True))
+    assert deletion > 0.1
+    assert insertion > 0.1
