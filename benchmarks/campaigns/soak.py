@@ -74,8 +74,9 @@ def slopes(rows: list[dict[str, float]]) -> dict[str, dict[str, float | bool]]:
     minutes = np.array([row["minutes"] for row in late])
     fits: dict[str, dict[str, float | bool]] = {}
     for name, limit in FLAT.items():
-        fit = stats.linregress(minutes, [row[name] for row in late])
-        reach = stats.t.ppf(0.975, len(late) - 2) * fit.stderr
+        counts = np.array([row[name] for row in late])
+        fit = stats.linregress(minutes, counts)
+        reach = stats.t.ppf(0.975, len(late) - 2) * fit.stderr if np.ptp(counts) else 0.0  # a constant has no error
         low, high = fit.slope - reach, fit.slope + reach
         fits[name] = {"per_minute": fit.slope, "low": low, "high": high, "flat": bool(high <= limit)}
     return fits
