@@ -25,19 +25,19 @@ _HEAT = np.array([(20, 11, 52), (132, 32, 107), (229, 92, 48), (246, 215, 70)], 
 _FOR, _AGAINST = np.array((245, 130, 30.0)), np.array((40, 120, 245.0))
 
 
-def shown_size(height: int, width: int) -> tuple[int, int]:
+def shown_size(height: int, width: int, most: int = MOST_SIDE) -> tuple[int, int]:
     """Return the size in which an image is shown, with its own proportions."""
     longer = max(height, width)
-    factor = MOST_SIDE / longer if longer > MOST_SIDE else -(-FEWEST_SIDE // longer)
+    factor = most / longer if longer > most else max(min(FEWEST_SIDE, most) // longer, 1)
     return max(round(height * factor), 1), max(round(width * factor), 1)
 
 
-def picture_of(pixels: Pixels) -> Picture:
+def picture_of(pixels: Pixels, most: int = MOST_SIDE) -> Picture:
     """Return an image as it is shown, in colour; an image that is neither grey nor colour shows its first channel."""
     array = pixels.numpy(force=True)
     array = array[:3] if array.shape[0] >= 3 else np.repeat(array[:1], 3, axis=0)
     image = Image.fromarray(np.ascontiguousarray(array.transpose(1, 2, 0)), "RGB")
-    height, width = shown_size(image.height, image.width)
+    height, width = shown_size(image.height, image.width, most)
     way = Image.Resampling.LANCZOS if width < image.width else Image.Resampling.NEAREST  # pixels of a small one show
     return np.asarray(image.resize((width, height), way))
 
