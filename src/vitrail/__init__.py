@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from vitrail.verbs.diff import Difference as Difference
     from vitrail.verbs.diff import diff as diff
     from vitrail.verbs.evaluate import evaluate as evaluate
+    from vitrail.verbs.explain import explain as explain
+    from vitrail.verbs.explanation import Explanation as Explanation
+    from vitrail.verbs.explanation import Explanations as Explanations
     from vitrail.verbs.fewshot import fewshot as fewshot
     from vitrail.verbs.finetune import finetune as finetune
     from vitrail.verbs.models import ModelList as ModelList
@@ -65,6 +68,8 @@ _HOMES = {
     "Cost": "vitrail.model.cost",
     "Description": "vitrail.verbs.show",
     "Difference": "vitrail.verbs.diff",
+    "Explanation": "vitrail.verbs.explanation",
+    "Explanations": "vitrail.verbs.explanation",
     "FinetunedRun": "vitrail.verbs.trained",
     "ImageError": "vitrail.base.errors",
     "InputError": "vitrail.base.errors",
@@ -90,6 +95,7 @@ _HOMES = {
     "create": "vitrail.model.build",
     "diff": "vitrail.verbs.diff",
     "evaluate": "vitrail.verbs.evaluate",
+    "explain": "vitrail.verbs.explain",
     "fewshot": "vitrail.verbs.fewshot",
     "finetune": "vitrail.verbs.finetune",
     "list_models": "vitrail.verbs.models",

@@ -14,6 +14,7 @@ from vitrail.analysis.occlusion import occlusion
 from vitrail.analysis.relevance import Classes, relevance_heat
 from vitrail.analysis.rollout import attention_heat, rollout_heat
 from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.base.numbers import check_whole
 from vitrail.base.shapes import PixelBatch
 from vitrail.model.contract import ModelConfig
 from vitrail.runtime.engine import Engine, TorchEngine
@@ -49,8 +50,7 @@ class MethodSettings:
 
     def __post_init__(self) -> None:
         """Refuse a path without points."""
-        if self.steps < 1:
-            raise ConfigError(f"steps is {self.steps}, but must be at least 1.")
+        check_whole("steps", self.steps, most=10_000)
 
 
 def model_config(engine: Engine) -> ModelConfig | None:

@@ -70,6 +70,12 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         raise WriteError(f"{path} may not have reached the disk: {error.strerror or error}.") from error
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with atomic_write(path) as file:
+        file.write(content)
+
+
 def _refuse_another_kind(path: Path) -> None:
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "not an ordinary file"

@@ -19,6 +19,7 @@ VERBS = {
     "data": "look at data: classes, sizes, broken files, duplicates, and leaks into the test",
     "diff": "compare two models, whatever their formats: settings, and tensor by tensor",
     "evaluate": "measure a model on data: accuracy with intervals, classes, calibration; every prediction as CSV",
+    "explain": "show what a model looked at on your images, and measure whether the maps can be trusted",
     "fewshot": "measure frozen features with a few images of each class: least squares, neighbours, linear probe",
     "finetune": "adapt a model to your images: try learning rates on a dev split, then train on all of them",
     "models": "list every model with its parameters, tokens and multiply-accumulates",

@@ -7,7 +7,7 @@ import numpy as np
 
 from vitrail.base.scores import Confusion, interval, most_confused
 from vitrail.report.markup import Html, bar, folded, name, number, percent, table, tag, text
-from vitrail.report.plots import HIT, MISS, data_uri, heat_map, strengths, thumbnail
+from vitrail.report.plots import HIT, MISS, data_uri, heat_map, picture_uri, strengths, thumbnail
 from vitrail.report.section import Figure, Section, section, sentence
 from vitrail.report.story import EvaluationStory, Mistake
 
@@ -84,7 +84,10 @@ def mistakes(wrong: Sequence[Mistake]) -> Section:
     order = sorted(wrong, key=lambda mistake: (-mistake.confidence, mistake.name))[:MOST_MISTAKES]
     if not order:
         return sentence("Most confident mistakes", "There are none to show.")
-    note = tag("p", text("The answer with its probability, then the true class."), class_="muted")
+    words = "The answer with its probability, then the true class."
+    if any(mistake.overlay is not None for mistake in order):
+        words += " Beside each image is what the model looked at for its answer, from dark to bright."
+    note = tag("p", text(words), class_="muted")
     return section("Most confident mistakes", note, tag("div", *map(_mistake, order), class_="gallery"))
 
 
@@ -93,8 +96,11 @@ def _mistake(mistake: Mistake) -> Html:
     image = tag("img", src=data_uri(thumbnail(mistake.pixels)), alt=f"{mistake.name}: {mistake.truth}", class_=few)
     answer = tag("span", name(mistake.answer), text(f" {percent(mistake.confidence, 0)}"), class_="wrong")
     truth = tag("span", text("is "), name(mistake.truth))
-    label = tag("p", answer, Html("<br>"), truth)
-    return tag("figure", image, label, tag("p", name(mistake.name), class_="file"))
+    label, file = tag("p", answer, Html("<br>"), truth), tag("p", name(mistake.name), class_="file")
+    if mistake.overlay is None:
+        return tag("figure", image, label, file)
+    seen = tag("img", src=picture_uri(mistake.overlay), alt=f"What the model looked at for {mistake.answer}")
+    return tag("figure", tag("div", image, seen), label, file, class_="seen")
 
 
 def _matrix(labels: Sequence[str], confusion: Confusion) -> Html:

@@ -2,12 +2,12 @@
 
 import base64
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from PIL import Image
 
 from vitrail.base.scores import Confusion
@@ -81,13 +81,13 @@ def line_chart(
         return inline_svg(figure, name, description)
 
 
-def dress(axes: "matplotlib.axes.Axes") -> None:
+def dress(axes: "matplotlib.axes.Axes", colours: Mapping[str, str] = PAINTS) -> None:
     """Style a chart like the page: a faint grid, and a line below."""
     axes.tick_params(length=0, pad=5)
-    axes.grid(True, color=PAINTS["grid"], linewidth=0.7)
+    axes.grid(True, color=colours["grid"], linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "left", "right"]].set_visible(False)
-    axes.spines["bottom"].set_color(PAINTS["muted"])
+    axes.spines["bottom"].set_color(colours["muted"])
 
 
 def _draw(axes: "matplotlib.axes.Axes", line: Line) -> None:
@@ -145,9 +145,16 @@ def thumbnail(pixels: Pixels) -> bytes:
     return _png(image)
 
 
-def data_uri(png: bytes) -> str:
-    """Return a PNG as a data address."""
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+def data_uri(image: bytes, kind: str = "png") -> str:
+    """Return an encoded image as a data address."""
+    return f"data:image/{kind};base64,{base64.b64encode(image).decode()}"
+
+
+def picture_uri(picture: UInt8[np.ndarray, "height width 3"]) -> str:
+    """Return a picture in colour as a data address; JPEG, since a page may have hundreds of them."""
+    out = io.BytesIO()
+    Image.fromarray(picture, "RGB").save(out, "JPEG", quality=88, subsampling=0)
+    return data_uri(out.getvalue(), "jpeg")
 
 
 def _png(image: Image.Image) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 from vitrail.base.errors import InputError
 from vitrail.base.scores import Confusion, Scores
 from vitrail.base.shapes import Pixels
+from vitrail.report.overlay import Picture
 from vitrail.report.section import Section
 
 
@@ -58,6 +59,8 @@ class Mistake:
     """The class that the model gave."""
     confidence: float
     """The probability that the model gave to its answer."""
+    overlay: Picture | None = None
+    """The image below a map of what the model looked at for its answer."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 STYLE = """
 :root { color-scheme: light dark; --page: #f6f6f3; --card: #fff; --ink: #1c1e24; --muted: #6a6f7b; --grid: #e6e6e1;
-  --first: #2563eb; --second: #dd5b1d; --third: #12875a; --fourth: #8b4fc9; --bad: #c2371c; --warm: #fff6e5;
-  --warm-edge: #e8a33d; --track: #ecece7; }
+  --first: #2563eb; --second: #dd5b1d; --third: #12875a; --fourth: #8b4fc9; --fifth: #c0318f; --sixth: #0e8ca0;
+  --bad: #c2371c; --warm: #fff6e5; --warm-edge: #e8a33d; --track: #ecece7; }
 @media (prefers-color-scheme: dark) {
   :root { --page: #15171c; --card: #1d2027; --ink: #e7e8ec; --muted: #989daa; --grid: #2d313b;
-    --first: #6d9bff; --second: #ff9257; --third: #4cc38f; --fourth: #be93f5; --bad: #ff8266; --warm: #2c2618;
-    --warm-edge: #b98a2f; --track: #2a2e38; } }
+    --first: #6d9bff; --second: #ff9257; --third: #4cc38f; --fourth: #be93f5; --fifth: #f27cc8; --sixth: #4cc7da;
+    --bad: #ff8266; --warm: #2c2618; --warm-edge: #b98a2f; --track: #2a2e38; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, -apple-system, "Segoe UI",
   Roboto, "Liberation Sans", sans-serif; font-variant-numeric: tabular-nums; -webkit-text-size-adjust: 100%; }
@@ -84,6 +84,12 @@ tbody tr:last-child > * { border-bottom: 0; }
 .gallery p { margin: .35rem 0 0; line-height: 1.3; font-size: .86rem; overflow-wrap: anywhere; }
 .gallery .wrong { color: var(--bad); font-weight: 600; }
 .gallery .file { color: var(--muted); font-size: .76rem; margin-top: .1rem; }
+.gallery .seen { grid-column: span 2; }
+.gallery .seen > div { display: grid; grid-template-columns: 1fr 1fr; gap: .4rem; }
+.panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 200px), 1fr)); gap: 1rem .9rem; }
+.panels img { display: block; width: 100%; border-radius: 6px; background: var(--track); }
+.panels p { margin: .35rem 0 0; line-height: 1.3; font-size: .86rem; overflow-wrap: anywhere; }
+.panels + .panels, .panels + h3, .scroll + h3 { margin-top: 1.4rem; }
 .strips { display: grid; grid-template-columns: minmax(5.5rem, 12rem) 1fr; gap: .9rem 1.2rem; align-items: center;
   margin-top: .8rem; }
 .strips h3, .pair p { margin: 0; overflow-wrap: anywhere; line-height: 1.3; }

@@ -23,6 +23,8 @@ PAINTS = {
     "second": "#040404",
     "third": "#050505",
     "fourth": "#060606",
+    "fifth": "#070707",
+    "sixth": "#080808",
 }
 """Roles of colour, and the hexadecimal that stands for each while matplotlib draws."""
 

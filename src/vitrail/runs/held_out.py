@@ -8,6 +8,7 @@ import torch
 
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
+from vitrail.checkpoint.files import load
 from vitrail.data.budget import Budget
 from vitrail.data.dataset import Dataset
 from vitrail.data.loader import Batch, evaluation_batches
@@ -43,6 +44,8 @@ class HeldOut(RunEvaluator[Answers]):
     """Where this rank lists what it has passed over."""
     sharded: bool
     """Whether every forward pass of the model needs every rank."""
+    model_file: Path | None = None
+    """The model that the run saves, which shows what it looked at; None shows images alone."""
     stop: StopSignal | None = None
     """What may interrupt it."""
 
@@ -82,11 +85,17 @@ class HeldOut(RunEvaluator[Answers]):
         """Show confusions, classes and mistakes."""
         split, top5 = self.dataset.split or "held-out", outcome.top5 if self._many else None
         story = evaluation_story(outcome, self.dataset.labels, split=split, top5=top5)
-        return answer_sections(story, shown_mistakes(self.dataset, outcome))
+        return answer_sections(story, shown_mistakes(self.dataset, outcome, self._saved_engine()))
 
     def scope(self, outcome: Answers) -> Scope:
         """Return the split, and how many of its images were read."""
         return Scope(split=self.dataset.split, images=int(outcome.answered.sum()))
+
+    def _saved_engine(self) -> TorchEngine | None:
+        """Open the model that was saved; one rank can run it, also where the one in memory is in shards."""
+        if self.model_file is None or not self.model_file.is_file():
+            return None
+        return TorchEngine(load(self.model_file, device=self.ranks.device), self.preprocessing)
 
     @property
     def _many(self) -> bool:

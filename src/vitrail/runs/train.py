@@ -228,6 +228,7 @@ class Run:
             allowance=self.allowance,
             skipped_file=self.skipped_file,
             sharded=self.sharded,
+            model_file=self.folder.model,
             stop=stop,
         )
 

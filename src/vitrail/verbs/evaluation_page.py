@@ -11,7 +11,7 @@ from vitrail.report.evaluation_page import EvaluationPage
 from vitrail.report.markup import number, percent
 from vitrail.report.reliability import Bin
 from vitrail.report.section import Figure
-from vitrail.report.story import DataStory
+from vitrail.report.story import DataStory, Mistake
 from vitrail.runs.mistakes import evaluation_story, shown_mistakes
 from vitrail.verbs.network import Network
 
@@ -32,7 +32,7 @@ def evaluation_page(evaluation: Evaluation, network: Network) -> EvaluationPage:
         evaluation=story,
         bins=_bins(metrics) if metrics is not None else (),
         calibration=_calibration(metrics) if metrics is not None else "",
-        mistakes=shown_mistakes(dataset, evaluation.answers) if metrics is not None else (),
+        mistakes=_mistakes(evaluation, network) if metrics is not None else (),
         data=DataStory(
             where=dataset.where,
             splits={dataset.split or "all": counts} if counts else {},
@@ -43,6 +43,10 @@ def evaluation_page(evaluation: Evaluation, network: Network) -> EvaluationPage:
         model=_facts(evaluation, network),
         notes=evaluation.notes,
     )
+
+
+def _mistakes(evaluation: Evaluation, network: Network) -> list[Mistake]:
+    return shown_mistakes(evaluation.dataset, evaluation.answers, network.engine, evaluation.choice)
 
 
 def _bins(metrics: Metrics) -> list[Bin]:

@@ -1,6 +1,5 @@
 """Classify images: one photo, a list, or a folder of any size, into a list or into a file."""
 
-import glob
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -19,12 +18,13 @@ from vitrail.base.ranks import Ranks
 from vitrail.data.pictures import Picture
 from vitrail.model.patches import Size
 from vitrail.prediction.classifier import Classifier
-from vitrail.prediction.folder import Listing, list_images
+from vitrail.prediction.folder import Listing
 from vitrail.prediction.prediction import Prediction
 from vitrail.prediction.work import Outcome, Work
 from vitrail.prediction.writers import Row, check_predictions
 from vitrail.runtime.engine import Engine
 from vitrail.verbs.computing import computing
+from vitrail.verbs.images import is_many, list_words
 from vitrail.verbs.network import FileSettings, ModelLike, evaluating
 
 File = str | os.PathLike[str]
@@ -89,7 +89,7 @@ def predict(
         if len(paths) < len(words):
             raise ConfigError("out is given, so images must be paths of files and folders; leave it out for others.")
         return write_predictions(model, paths, out, settings, top=top, force=force, progress=progress, note=note)
-    if len(paths) == len(words) and any(map(_is_many, paths)):
+    if len(paths) == len(words) and any(map(is_many, paths)):
         with answering(model, paths, settings, top=top, note=note) as (_, rows):
             return [Prediction(name=row.path, top=row.top) for row in _good(rows, note)]
     with open_classifier(model, settings, note) as (classifier, _):
@@ -110,7 +110,7 @@ def answering(
     with open_classifier(model, settings, note) as (classifier, ranks):
         if ranks.world > 1:
             raise ConfigError("several ranks answer into one file; name it with `out`.")
-        listing = _list(words, stdin, note)
+        listing = list_words(words, stdin, note)
         answers = classifier.answers(lambda row: classifier.prepare(listing.read(row)), range(len(listing)), top=top)
         with closing(answers):
             yield listing, (Row.of(listing.name(row), answer, classifier.labels) for row, answer in answers)
@@ -132,7 +132,7 @@ def write_predictions(
     path = check_predictions(out, (model, settings.labels, *words), force=force)
     with open_classifier(model, settings, note) as (classifier, ranks):
         work = Work(classifier=classifier, out=path, top=top, ranks=ranks)
-        return work.run(lambda: _list(words, stdin, note), progress if ranks.first else silent)
+        return work.run(lambda: list_words(words, stdin, note), progress if ranks.first else silent)
 
 
 @contextmanager
@@ -172,19 +172,6 @@ def open_classifier(model: ModelLike, settings: ClassifierSettings, note: Note) 
     settings.file.check(device)
     with evaluating(model), computing(settings.threads, device, note) as ranks:
         yield Classifier.of(model, compiled=settings.compiled, **own), ranks
-
-
-def _is_many(path: str) -> bool:
-    """Tell whether a path stands for several images: a folder, a list, a pattern."""
-    there = os.path.lexists(path)
-    return os.path.isdir(path) if there else path.startswith("@") or glob.has_magic(path)  # noqa: PTH112
-
-
-def _list(words: Sequence[str], stdin: Callable[[], bytes], note: Note) -> Listing:
-    listing = list_images(words, stdin)
-    for sentence in listing.notes:
-        note(sentence)
-    return listing
 
 
 def _good(rows: Iterator[Row], note: Note) -> Iterator[Row]:

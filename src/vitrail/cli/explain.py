@@ -1,0 +1,105 @@
+"""Show what a model looked at: maps laid over your own images, and a measure of whether they can be trusted.
+
+Each map is measured by covering the image in its order (deletion) and uncovering it (insertion), beside random maps.
+With --out a folder gets a picture and the map of each image, a page and a JSON file. An image that cannot be read is
+reported and skipped: the exit code is 1 only if none could be read. See docs/inside.md.
+
+Example: vitrail explain model.safetensors photo.jpg --out explained
+Example: vitrail explain model.safetensors photos/ --compare
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from vitrail.base.errors import InputError
+from vitrail.cli.model_file import FileFlags, hints
+from vitrail.cli.progress import progress
+from vitrail.cli.report import Device, Positional, Switch, flag, print_json
+from vitrail.cli.say import say
+from vitrail.cli.streams import read_stdin
+from vitrail.cli.tables import print_tables
+
+MethodName = Literal[
+    "auto", "attention", "rollout", "gradient-attention", "integrated-gradients", "occlusion", "grad-cam"
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments(FileFlags):
+    """Flags of `vitrail explain`."""
+
+    model: Annotated[str, Positional, flag("MODEL")]
+    """A file or folder of weights, of any format."""
+    images: Annotated[tuple[str, ...], Positional, flag("IMAGE-OR-FOLDER [...]")]
+    """The images, as for `vitrail predict`."""
+    method: MethodName = "auto"
+    """How to ask the model; auto chooses by what the model is."""
+    label: Annotated[str | None, flag("NAME", "the most probable ones", name="class")] = None
+    """The class to explain."""
+    top: int = 3
+    """How many of the most probable classes to explain."""
+    layer: int = -1
+    """With --method attention: the block, from 0; negative ones count from the last."""
+    head: Annotated[int | None, flag("INT", "the mean over heads")] = None
+    """With --method attention: the head, from 0."""
+    steps: int = 32
+    """With --method integrated-gradients: points on the path from the mean colour to the image."""
+    compare: Switch = False
+    """Use every method that the model has a use for, and compare them."""
+    points: int = 17
+    """Places at which deletion and insertion are measured; 0 leaves that out."""
+    seed: int = 0
+    """Decides the random maps."""
+    out: Annotated[str | None, flag("FOLDER", "none")] = None
+    """Write pictures, maps, a page and a JSON file."""
+    force: Switch = False
+    """Let --out write into a folder that holds other files."""
+    labels: Annotated[str | None, flag("FILE", "the model's own")] = None
+    """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
+    json: Switch = False
+    """Write JSON to stdout."""
+    pickle: Switch = False
+    """Let torch's pickled files be opened, of which only tensors are read."""
+    threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
+    """Threads for computing on the CPU."""
+    device: Device = "auto"
+    """Where to compute; auto takes a GPU if there is one."""
+
+
+def run(arguments: Arguments) -> int:
+    """Explain, write the files, then print."""
+    if not arguments.images:
+        raise InputError("no images are given; name files, folders, patterns, @LIST or - for stdin behind the model.")
+
+    from vitrail.verbs.explain import explain
+
+    result = explain(
+        arguments.model,
+        list(arguments.images),
+        method=arguments.method,
+        label=arguments.label,
+        top=arguments.top,
+        layer=arguments.layer,
+        head=arguments.head,
+        steps=arguments.steps,
+        compare=arguments.compare,
+        points=arguments.points,
+        seed=arguments.seed,
+        out=arguments.out,
+        force=arguments.force,
+        labels=arguments.labels,
+        pickle=arguments.pickle,
+        threads=arguments.threads,
+        device=arguments.device,
+        stdin=read_stdin,
+        progress=progress,
+        note=lambda sentence: say(sentence),
+        **hints(arguments),
+    )
+    if "page" in result.files:
+        say(f"the page is {result.files['page']}; open it in a browser.")
+    if arguments.json:
+        print_json(result.to_dict())
+    else:
+        print_tables(result.tables(), arguments)
+    return int(not result.images)

@@ -1,0 +1,28 @@
+import numpy as np
+import pytest
+
+from tests.report.pages import read
+from vitrail.report.charts import ROLES, Chart, Line
+
+LINES = [
+    Line(name=f"model <{place}>", x=np.arange(4.0), y=np.arange(4.0) / 9, low=np.zeros(4), high=np.ones(4), role=role)
+    for place, role in enumerate(ROLES)
+]
+CHART = Chart(title="Accuracy & more", lines=LINES, x_label="share", y_label="accuracy")
+
+
+def test_a_chart_on_a_page_has_a_key_and_the_pages_colours() -> None:
+    page = CHART.html("one")
+    assert page == CHART.html("one")
+    words = "".join(read(page).itertext())
+    assert "Accuracy & more" in words
+    assert "model <3>" in words
+    assert all(f"var(--{role})" in page for role in ROLES)
+    assert "#030303" not in page
+
+
+@pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_a_chart_is_a_picture_by_itself(kind, start) -> None:
+    picture = CHART.picture(kind)
+    assert picture.startswith(start)
+    assert kind == "png" or picture == CHART.picture(kind)
