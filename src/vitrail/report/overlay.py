@@ -8,8 +8,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from vitrail.base.shapes import Pixels
 
-Picture = UInt8[np.ndarray, "height width 3"]
-Placed = Float[np.ndarray, "height width"]
+Picture = UInt8[np.ndarray, "rows columns 3"]
+Placed = Float[np.ndarray, "rows columns"]
 
 MOST_SIDE, FEWEST_SIDE = 512, 224
 """Pixels of the longer side of a picture: larger images shrink, smaller ones grow by whole factors."""
@@ -82,7 +82,7 @@ def _signed_strength(values: Float[np.ndarray, "value"]) -> Float[np.ndarray, "v
     return np.clip(values / most, -1, 1) if most > 0 else np.zeros_like(values)
 
 
-def _colours(strength: Placed) -> Float[np.ndarray, "height width 3"]:
+def _colours(strength: Placed) -> Float[np.ndarray, "rows columns 3"]:
     stops = np.linspace(0, 1, len(_HEAT))
     return np.stack([np.interp(strength, stops, channel) for channel in _HEAT.T], axis=-1)
 
