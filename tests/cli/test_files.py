@@ -64,7 +64,7 @@ def test_convert_writes_every_format_and_diff_finds_the_same_weights(to, path, t
 def test_convert_imports_a_torch_file(tmp_path, capsys) -> None:
     torch.save(recorded("timm_token")[0], tmp_path / "x.pth")
     words = ["convert", tmp_path / "x.pth", tmp_path / "y.safetensors", "--num-heads", "3", "--image-size", "16x24"]
-    words += ["--preprocessing", "timm"]
+    words += ["--architecture", "timm"]
     assert run(capsys, *words)[0] == 0
     assert vitrail.load(tmp_path / "y.safetensors").config.num_heads == 3
 

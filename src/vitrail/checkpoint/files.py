@@ -22,7 +22,7 @@ from vitrail.checkpoint.formats.detect import read_any
 from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.store import check_labels, check_pixels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
-from vitrail.data.preprocessing import Preprocessing, preset
+from vitrail.data.preprocessing import PRESETS, Preprocessing, preset
 from vitrail.model.build import as_size, build
 from vitrail.model.checks import check_size
 from vitrail.model.contract import Model, ModelConfig
@@ -48,10 +48,10 @@ def load(
     Overrides are fields of its config: a new `num_classes` starts the head at zero, a new `image_size` or
     `patch_size` resizes what depends on it; both are said. What a foreign file does not tell is given here too:
     `num_heads`, `gelu`, the `image_size` of a grid that is not square; `preprocessing`, by the name of a preset or as a
-    `Preprocessing`; or `architecture`, the model's name in its library, which answers all of these. `pickle=True` lets
-    torch's own files (`.pth`, `.bin`) be opened. `dtype` is the type of the weights; None takes float32 for files of
-    half precision, and the file's own for others. The model's `info` has labels, preprocessing, provenance, digest and
-    notes.
+    `Preprocessing`; or `architecture`, the model's name in its library, which answers all of these, or a preset's.
+    `pickle=True` lets torch's own files (`.pth`, `.bin`) be opened. `dtype` is the type of the weights; None takes
+    float32 for files of half precision, and the file's own for others. The model's `info` has labels, preprocessing,
+    provenance, digest and notes.
     """
     place = as_device(device)
     contents = read(path, pickle=pickle, resident=True, **overrides)
@@ -68,6 +68,8 @@ def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **ov
     `resident` reads all of them at once, after which the file may change.
     """
     hints = dict(overrides)
+    if hints.get("architecture") in PRESETS:
+        hints.setdefault("preprocessing", hints.pop("architecture"))
     for name in hints.keys() & {"image_size", "patch_size"}:
         hints[name] = as_size(hints[name])
         check_size(name, hints[name])

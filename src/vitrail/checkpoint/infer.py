@@ -87,8 +87,8 @@ def tell_grid(
 def ask_pixels(origin: str, why: str) -> str:
     """Write the sentence that asks how images become the input of a model."""
     return (
-        f"{origin} does not say how images become its input, and {why}; give preprocessing, which is one of "
-        f"{', '.join(PRESETS)}, or a Preprocessing."
+        f"{origin} does not say how images become its input, and {why}; give `architecture`, which is one of "
+        f"{', '.join(PRESETS)}."
     )
 
 

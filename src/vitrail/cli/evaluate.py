@@ -86,6 +86,7 @@ def run(arguments: Arguments) -> None:
         real=arguments.real,
         image_size=None if size is None else parse_size(size),
         num_heads=arguments.num_heads,
+        architecture=arguments.architecture,
         batch=arguments.batch,
         resamples=arguments.bootstrap,
         seed=arguments.seed,

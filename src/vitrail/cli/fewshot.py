@@ -88,6 +88,7 @@ def run(arguments: Arguments) -> None:
         preprocessing=arguments.preprocessing,
         image_size=None if size is None else parse_size(size),
         num_heads=arguments.num_heads,
+        architecture=arguments.architecture,
         cache=False if arguments.no_cache else arguments.cache or True,
         plot=arguments.plot,
         force=arguments.force,

@@ -28,6 +28,9 @@ class Arguments(RunFlags):
     """Let torch's own files (.pth, .bin) be opened, without executing anything in them."""
     num_heads: Annotated[int | None, flag("INT", "what the file tells")] = None
     """Attention heads of MODEL, where its file does not tell."""
+    architecture: Annotated[str | None, flag("NAME", "what the file tells")] = None
+    """The model's name in its library, such as timm's, or of a way to prepare images (google, timm, huggingface,
+    torchvision, swag, imagenet, clip), where the file does not tell."""
     rates: Annotated[tuple[float, ...], flag("FLOAT [FLOAT ...]", RULE)] = ()
     """Learning rates to try on the dev split; --learning-rate takes one, and tries none."""
     quick: Switch = False

@@ -14,9 +14,13 @@ class FileFlags:
     """Height and width of the images that the model is for, where the file does not tell (a grid that is no square)."""
     num_heads: Annotated[int | None, flag("INT", "what the file tells")] = None
     """Attention heads, where the file does not tell."""
+    architecture: Annotated[str | None, flag("NAME", "what the file tells")] = None
+    """The model's name in its library, such as timm's, or of a way to prepare images (google, timm, huggingface,
+    torchvision, swag, imagenet, clip), where the file does not tell."""
 
 
 def hints(flags: FileFlags) -> dict[str, Any]:
     """Return the settings that were given."""
-    settings: dict[str, Any] = {} if flags.num_heads is None else {"num_heads": flags.num_heads}
-    return settings if flags.image_size is None else settings | {"image_size": parse_size(flags.image_size)}
+    size = None if flags.image_size is None else parse_size(flags.image_size)
+    settings = {"image_size": size, "num_heads": flags.num_heads, "architecture": flags.architecture}
+    return {name: value for name, value in settings.items() if value is not None}

@@ -43,6 +43,9 @@ class Arguments:
     """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
     image_size: Annotated[str | None, flag("PIXELS|HxW", "the model's own")] = None
     """Height and width that images are brought to; positions are interpolated."""
+    architecture: Annotated[str | None, flag("NAME", "what the file tells")] = None
+    """The model's name in its library, such as timm's, or of a way to prepare images (google, timm, huggingface,
+    torchvision, swag, imagenet, clip), where the file does not tell."""
     batch: Annotated[int | None, flag("INT", "8 on a CPU, 64 elsewhere")] = None
     """Images that go through the model at once."""
     workers: Annotated[int | None, flag("INT", "as many as --threads on a CPU, 8 elsewhere")] = None
@@ -83,7 +86,12 @@ def run(arguments: Arguments) -> int:
         workers=arguments.workers,
         compiled=arguments.compile,
         threads=arguments.threads,
-        file=FileSettings(image_size=size, pickle=arguments.pickle, device=arguments.device),
+        file=FileSettings(
+            image_size=size,
+            architecture=arguments.architecture,
+            pickle=arguments.pickle,
+            device=arguments.device,
+        ),
     )
     return _to_screen(arguments, settings) if out is None else _to_file(arguments, settings, out)
 

@@ -55,6 +55,9 @@ class Arguments:
     """Where to compute; auto takes a GPU if there is one."""
     num_heads: Annotated[int | None, flag("INT", "what the file tells")] = None
     """Attention heads of MODEL, where its file does not tell."""
+    architecture: Annotated[str | None, flag("NAME", "what the file tells")] = None
+    """The model's name in its library, such as timm's, or of a way to prepare images (google, timm, huggingface,
+    torchvision, swag, imagenet, clip), where the file does not tell."""
     pickle: Switch = False
     """Let torch's pickled files be opened, of which only tensors are read."""
     json: Switch = False

@@ -109,5 +109,5 @@ def _chart(title: str, what: str, methods: Sequence[MethodStory], curves: Sequen
         y_label="probability of the class",
         x_axis=lambda share: percent(share, 0),
         y_axis=lambda share: percent(share, 0),
-        y_range=(0, None),
+        y_range=(0.0, None),
     )

@@ -76,6 +76,7 @@ class StartConfig:
     pickle: bool = False
     """Whether torch's own files may be opened."""
     num_heads: int | None = None
+    architecture: str | None = None
     """Attention heads, where a foreign file does not tell."""
 
 

@@ -41,13 +41,21 @@ class Source:
         return build(self.config.adapted(num_classes=2), device="meta").backbone_patterns
 
 
-def open_source(path: str, *, pickle: bool = False, num_heads: int | None = None) -> Source:
+def open_source(
+    path: str, *, pickle: bool = False, num_heads: int | None = None, architecture: str | None = None
+) -> Source:
     """Read what a file says of its model, and remember its digest."""
-    contents = settled(_read(path, pickle, num_heads))
+    contents = settled(_read(path, pickle, num_heads, architecture))
     size, channels = contents.config.image_size, contents.config.channels
     place = str(Path(path).absolute())  # to be found from another working folder too
     return Source(
-        start=StartConfig(path=place, digest=_digest(contents, path), pickle=pickle, num_heads=num_heads),
+        start=StartConfig(
+            path=place,
+            digest=_digest(contents, path),
+            pickle=pickle,
+            num_heads=num_heads,
+            architecture=architecture,
+        ),
         config=contents.config,
         preprocessing=contents.preprocessing or preset("google", image_size=size, channels=channels),
     )
@@ -61,7 +69,7 @@ def model_name(path: str) -> str:
 
 def starting_model(start: StartConfig, config: ModelConfig, device: torch.device) -> Model:
     """Load the weights into the model of a run; the head starts at zero even where the classes would fit."""
-    contents = _read(start.path, start.pickle, start.num_heads)
+    contents = _read(start.path, start.pickle, start.num_heads, start.architecture)
     if (found := _digest(contents, start.path)) != start.digest:
         raise InputError(
             f"{start.path} has changed since this run was set up: its digest is {found[:12]}, but was "
@@ -80,8 +88,9 @@ def starting_model(start: StartConfig, config: ModelConfig, device: torch.device
     return model.to(device)
 
 
-def _read(path: str, pickle: bool, num_heads: int | None) -> Contents:
-    hints: dict[str, Any] = {} if num_heads is None else {"num_heads": num_heads}
+def _read(path: str, pickle: bool, num_heads: int | None, architecture: str | None) -> Contents:
+    answers: dict[str, Any] = {"num_heads": num_heads, "architecture": architecture}
+    hints = {name: value for name, value in answers.items() if value is not None}
     return read(path, pickle=pickle, **hints)
 
 

@@ -67,6 +67,7 @@ def convert(
     force: bool = False,
     image_size: int | Size | None = None,
     num_heads: int | None = None,
+    architecture: str | None = None,
 ) -> Conversion:
     """Write a model in another format: Google, big_vision, timm, Hugging Face, torchvision or our own.
 
@@ -82,7 +83,9 @@ def convert(
     """
     source, target = path_of(source, "source"), path_of(target, "destination")
     _check_target(source, target, to, force=force)
-    contents = settled(open_weights(source, pickle=True, image_size=image_size, num_heads=num_heads))
+    contents = settled(
+        open_weights(source, pickle=True, image_size=image_size, num_heads=num_heads, architecture=architecture)
+    )
     written = _write(contents, source, target, to, lossy)
     return Conversion(
         source=source,

@@ -89,6 +89,7 @@ def diff(
     pickle: bool = False,
     image_size: int | Size | None = None,
     num_heads: int | None = None,
+    architecture: str | None = None,
 ) -> Difference:
     """Compare two models: settings, and tensor by tensor the largest difference.
 
@@ -104,7 +105,9 @@ def diff(
 
     def contents(model: str | Path | Model) -> Contents:
         if isinstance(model, str | Path):
-            return open_weights(model, pickle=pickle, image_size=image_size, num_heads=num_heads)
+            return open_weights(
+                model, pickle=pickle, image_size=image_size, num_heads=num_heads, architecture=architecture
+            )
         return describe_model(model)
 
     one, other = contents(first), contents(second)

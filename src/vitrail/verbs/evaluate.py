@@ -43,6 +43,7 @@ def evaluate(
     preprocessing: Preprocessing | None = None,
     image_size: int | Size | None = None,
     num_heads: int | None = None,
+    architecture: str | None = None,
     batch: int = 64,
     resamples: int = 1000,
     seed: int = 0,
@@ -85,7 +86,9 @@ def evaluate(
     }
     config = EvaluationConfig(batch=batch, workers=workers, skip_broken=skip_broken, resamples=resamples, seed=seed)
     lists, mapping = _read_beside(real, class_map)
-    file = FileSettings(image_size=image_size, num_heads=num_heads, pickle=pickle, device=device)
+    file = FileSettings(
+        image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
+    )
     with open_network(model, file=file, threads=threads, note=note, preprocessing=preprocessing, float32=True) as (
         network,
         ranks,

@@ -60,6 +60,7 @@ def explain(
     labels: Sequence[str] | File | None = None,
     image_size: int | Size | None = None,
     num_heads: int | None = None,
+    architecture: str | None = None,
     pickle: bool = False,
     threads: int | None = None,
     device: str | torch.device = "auto",
@@ -88,7 +89,9 @@ def explain(
     check_whole("top", top)
     check_whole("points", points, least=0, most=1000)
     folder = None if out is None else explanation_folder(out, inputs=(model, labels), force=force)
-    file = FileSettings(image_size=image_size, num_heads=num_heads, pickle=pickle, device=device)
+    file = FileSettings(
+        image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
+    )
     with open_network(model, file=file, threads=threads, note=note, float32=True) as (network, ranks):
         if ranks.world > 1:
             raise ConfigError("explain computes on one rank; start it without torchrun.")

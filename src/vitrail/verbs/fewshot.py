@@ -48,6 +48,7 @@ def fewshot(
     preprocessing: Literal["paper", "model"] = "paper",
     image_size: int | Size | None = None,
     num_heads: int | None = None,
+    architecture: str | None = None,
     cache: File | bool = True,
     plot: File | None = None,
     force: bool = False,
@@ -86,7 +87,9 @@ def fewshot(
     counts, fitted = _shots(shots), _methods(methods, l2=l2, neighbours=neighbours, probe_c=probe_c)
     if plot is not None:
         check_output(plot, SHOTS, inputs=(model, data), force=force, setting="plot")
-    file = FileSettings(image_size=image_size, num_heads=num_heads, pickle=pickle, device=device)
+    file = FileSettings(
+        image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
+    )
     train, test = _splits(data, val_fraction=val_fraction, skip_broken=skip_broken, root=root)
     check_shots(train, test, counts, seeds)
     with open_network(model, file=file, threads=threads, note=note) as (network, ranks):

@@ -28,7 +28,20 @@ from vitrail.verbs.watch import Words, print_choices, watched
 
 NEVER = 10**9
 """Steps between evaluations that no run reaches: the number of steps of a run with minutes changes as it goes."""
-SHAPING = ("data", "start", "rates", "quick", "frozen", "steps", "runs", "dev_fraction", "pickle", "num_heads", "out")
+SHAPING = (
+    "data",
+    "start",
+    "rates",
+    "quick",
+    "frozen",
+    "steps",
+    "runs",
+    "dev_fraction",
+    "pickle",
+    "num_heads",
+    "architecture",
+    "out",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +53,7 @@ class FinetuneRequest(RunRequest):
     pickle: bool = False
     """Let torch's own files be opened, without executing anything in them."""
     num_heads: int | None = None
+    architecture: str | None = None
     """Attention heads of the model, where its file does not tell."""
     rates: Sequence[float] = ()
     """Learning rates to try on the dev split; `learning_rate` takes one, and tries none."""
@@ -129,7 +143,9 @@ def _new(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
     data_config = request.data_config(request.data)
     split_seed = seed if data_config.split_seed is None else data_config.split_seed
     data_config = replace(data_config, role="transfer", split_seed=split_seed)
-    source = open_source(str(request.start), pickle=request.pickle, num_heads=request.num_heads)
+    source = open_source(
+        str(request.start), pickle=request.pickle, num_heads=request.num_heads, architecture=request.architecture
+    )
     data = open_run_data(data_config, seed=seed)
     folder = RunFolder(path=Path(request.out or _default_out(str(request.data), str(request.start))))
     if folder.plan.is_file() and folder.begun and not request.restart:

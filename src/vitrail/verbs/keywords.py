@@ -79,6 +79,7 @@ class FinetuneKeywords(RunKeywords, total=False):
 
     pickle: bool
     num_heads: int | None
+    architecture: str | None
     rates: Sequence[float]
     quick: bool
     runs: int | None
@@ -102,4 +103,5 @@ class VtabKeywords(TypedDict, total=False):
     threads: int | None
     device: Device
     num_heads: int | None
+    architecture: str | None
     pickle: bool

@@ -33,6 +33,8 @@ class FileSettings:
     """Height and width that images are brought to, where the file does not say so or another is wanted."""
     num_heads: int | None = None
     """Attention heads, where the file does not say so."""
+    architecture: str | None = None
+    """The model's name in its library, or of a preset of preprocessing, where the file does not say how it was made."""
     pickle: bool = False
     """Whether torch's pickled files may be opened, of which only tensors are read."""
     device: str | torch.device = "auto"
@@ -46,7 +48,7 @@ class FileSettings:
     @property
     def overrides(self) -> dict[str, Any]:
         """The settings of the model that were given."""
-        named = {"image_size": self.image_size, "num_heads": self.num_heads}
+        named = {"image_size": self.image_size, "num_heads": self.num_heads, "architecture": self.architecture}
         return {name: value for name, value in named.items() if value is not None}
 
     def check(self, device: torch.device) -> None:

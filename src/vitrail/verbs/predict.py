@@ -51,6 +51,7 @@ def predict(
     force: bool = False,
     labels: Sequence[str] | File | None = None,
     image_size: int | Size | None = None,
+    architecture: str | None = None,
     batch: int | None = None,
     workers: int | None = None,
     threads: int | None = None,
@@ -78,7 +79,7 @@ def predict(
     came out is returned; a file of another kind is replaced only with `force`. Stopped at any time, the same
     call resumes; under torchrun ranks share the images, and the first one returns what came out.
     """
-    file = FileSettings(image_size=image_size, pickle=pickle, device=device)
+    file = FileSettings(image_size=image_size, architecture=architecture, pickle=pickle, device=device)
     settings = ClassifierSettings(
         labels=labels, batch=batch, workers=workers, compiled=compiled, threads=threads, file=file
     )

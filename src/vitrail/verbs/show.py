@@ -75,6 +75,7 @@ def show(
     pickle: bool = False,
     image_size: int | Size | None = None,
     num_heads: int | None = None,
+    architecture: str | None = None,
 ) -> Description:
     """Describe what a file of weights holds: config, parameters, labels, preprocessing, provenance, digest.
 
@@ -85,7 +86,7 @@ def show(
     >>> description.format, description.config.num_classes, description.labels
     ('vitrail', 2, ('ant', 'bee'))
     """
-    contents = open_weights(path, pickle=pickle, image_size=image_size, num_heads=num_heads)
+    contents = open_weights(path, pickle=pickle, image_size=image_size, num_heads=num_heads, architecture=architecture)
     types = sorted({str(spec.dtype).removeprefix("torch.") for spec in contents.tensors.specs.values()})
     return Description(
         file=str(path),

@@ -63,6 +63,7 @@ def verify(
     pickle: bool = False,
     image_size: int | Size | None = None,
     num_heads: int | None = None,
+    architecture: str | None = None,
 ) -> Verification:
     """Check that a file of weights is whole, fits its own description, and has no NaN.
 
@@ -76,7 +77,9 @@ def verify(
     if not path_of(path, "path").exists():
         raise InputError(f"there is no file or folder {path}.")
     try:
-        contents = open_weights(path, pickle=pickle, image_size=image_size, num_heads=num_heads)
+        contents = open_weights(
+            path, pickle=pickle, image_size=image_size, num_heads=num_heads, architecture=architecture
+        )
     except CheckpointError as error:
         return Verification(file=str(path), problems=(str(error),))
     whole = Verification(file=str(path), format=contents.format, tensors=len(contents.tensors), digest=contents.digest)

@@ -49,6 +49,7 @@ class VtabRequest:
     threads: int | None = None
     device: Device = "auto"
     num_heads: int | None = None
+    architecture: str | None = None
     pickle: bool = False
 
     @property
@@ -76,7 +77,9 @@ def settle_vtab(request: VtabRequest, ranks: Ranks) -> VtabStudy:
     """Open every task before the first one starts, so that what is wrong with the last is reported now."""
     root = Path(request.root)
     folders = find_tasks(root, request.tasks)
-    source = open_source(str(request.model), pickle=request.pickle, num_heads=request.num_heads)
+    source = open_source(
+        str(request.model), pickle=request.pickle, num_heads=request.num_heads, architecture=request.architecture
+    )
     path = Path(request.out or Path("runs") / f"vtab-{model_name(str(request.model))}")
     runs = {
         task: task_run(

@@ -9,9 +9,16 @@ from vitrail.checkpoint.files import read
 from vitrail.model.patches import Size
 
 
-def open_weights(path: str | Path, *, pickle: bool, image_size: int | Size | None, num_heads: int | None) -> Contents:
+def open_weights(
+    path: str | Path,
+    *,
+    pickle: bool,
+    image_size: int | Size | None,
+    num_heads: int | None,
+    architecture: str | None,
+) -> Contents:
     """Read what a file says; its tensors are read when they are needed."""
-    hints: dict[str, Any] = {"image_size": image_size, "num_heads": num_heads}
+    hints: dict[str, Any] = {"image_size": image_size, "num_heads": num_heads, "architecture": architecture}
     return read(path, pickle=pickle, **{name: value for name, value in hints.items() if value is not None})
 
 

@@ -130,7 +130,7 @@ def read_preprocessing(
         f"{name}: mean {_text(way.mean)}, crop {way.crop_fraction:g}" for way, name in list(several.items())[:2]
     )
     why = f"published models like it differ ({known_ways})" if several else "no published model is like it"
-    return None, f"{ask_pixels(facts.origin, why)[:-1]}; or give the model's name in timm as architecture."
+    return None, f"{ask_pixels(facts.origin, why)[:-1]}; or give the model's name in timm as `architecture`."
 
 
 def from_config(given: dict[str, Any], image_size: Size, channels: int) -> Preprocessing:
