@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,8 @@ def test_the_files_hold_what_the_result_says(tmp_path: Path) -> None:
     heat = figures["images"][1]["maps"][0]
     np.testing.assert_allclose(np.load(out / heat["file"]), result[1].maps[0].values, rtol=1e-6)
     np.testing.assert_allclose(heat["map"], result[1].maps[0].cells, atol=1e-6)
-    assert Image.open(out / figures["images"][1]["picture"]).size[0] > 3 * 150
+    with Image.open(out / figures["images"][1]["picture"]) as picture:
+        assert picture.size[0] > 3 * 150
     page = read((out / "explanations.html").read_text())
     assert "Can the maps be trusted?" in words(page)
     assert len(page.findall(".//img")) == 3 * 3
@@ -122,7 +124,8 @@ def test_a_comparison_has_every_method_of_the_model(config) -> None:
 def test_a_crop_is_undone() -> None:
     """Of a wide image the model sees the middle: the rest of the overlay is dark, and the map is not stretched."""
     model = perturbed(vit_config(image_size=(16, 16)), by=0.3)
-    model.info.preprocessing = vitrail.Preprocessing(image_size=(16, 16), geometry="crop", antialias=True)
+    pixels = vitrail.Preprocessing(image_size=(16, 16), geometry="crop", antialias=True)
+    model.info = replace(model.info, preprocessing=pixels)
     (image,) = vitrail.explain(model, np.full((240, 480, 3), 200, np.uint8), points=0, top=1, **QUIET)
     picture = image.overlay().astype(int).sum(axis=2)
     assert picture.shape == (240, 480)
@@ -150,9 +153,9 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -
         ({"label": "be"}, "Did you mean bee"),
         ({"method": "attention", "layer": 2}, "layer is 2, but the model has 2: 0 to 1"),
         ({"method": "attention", "head": -5}, "head is -5, but the model has 4: 0 to 3"),
-        ({"method": "integrated-gradients", "steps": 0}, "`steps` is 0, but must be"),
-        ({"top": 0}, "`top` is 0, but must be"),
-        ({"points": -1}, "`points` is -1, but must be"),
+        ({"method": "integrated-gradients", "steps": 0}, "steps is 0, but must be"),
+        ({"top": 0}, "top is 0, but must be"),
+        ({"points": -1}, "points is -1, but must be"),
         ({"compare": True, "method": "rollout"}, "compare uses every method, but method is 'rollout'"),
         ({"labels": ["one"]}, "2"),
     ],

@@ -78,6 +78,8 @@ def _strength(values: Float[np.ndarray, "value"]) -> Float[np.ndarray, "value"]:
 
 
 def _signed_strength(values: Float[np.ndarray, "value"]) -> Float[np.ndarray, "value"]:
+    if not values.size:
+        return values
     most = np.quantile(np.abs(values), STRONG) or np.abs(values).max()
     return np.clip(values / most, -1, 1) if most > 0 else np.zeros_like(values)
 

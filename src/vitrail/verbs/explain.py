@@ -74,7 +74,7 @@ def explain(
         >>> photo = numpy.zeros((80, 60, 3), numpy.uint8)
         >>> answer = vitrail.explain(model, photo, labels=["ant", "bee"], method="rollout")
         >>> answer[0].maps[0].values.shape, answer[0].overlay().shape
-        ((4, 4), (240, 180, 3))
+        ((4, 4), (160, 120, 3))
 
     `model` is a file of any format, a model in memory, a `Classifier`, or any engine; images are given as for
     `vitrail.predict`. `method` is `attention` (of one `layer`, and one `head` or the mean over heads), `rollout`,
