@@ -14,13 +14,14 @@ dict for torchvision. Vitrail loads it and computes the same images. The verdict
     refused   Vitrail says in a sentence why it does not read the file
     wrong     anything else; there must be none
 
-A timm model is loaded again from its bare state dict: exact, or refused, or it needs an answer that no tensor gives.
+A timm model is loaded again from its bare state dict, with its name and image size as answers.
 """
 
 import peers_shim  # noqa: F401  declares what torchvision's library would, so that it imports on a CPU
 
 # isort: split
 import argparse
+import gc
 import json
 import re
 import sys
@@ -41,6 +42,7 @@ import vitrail
 from vitrail import VitrailError
 
 CLOSE = 1e-5
+MOST_PARAMETERS = 6e8
 TIMM_MODULES = (
     "beit",
     "deit",
@@ -90,11 +92,16 @@ def timm_cases(folder: Path, match: str) -> Iterator[Case]:
     names = sorted({name for module in TIMM_MODULES for name in timm.list_models(module=module)})
     for name in filter(re.compile(match).search, names):
         depth = {} if name.startswith("sapiens") or "naflex" in name else {"depth": 2}
-        settings = {"num_classes": 5} | depth
-        try:
-            model = randomised(timm.create_model(name, **settings))
-        except (TypeError, AssertionError, ValueError, IndexError):  # what it says at depth 2 is about timm
-            model = randomised(timm.create_model(name, num_classes=5))
+        with torch.device("meta"):
+            try:
+                timm.create_model(name, num_classes=5, **depth)
+            except (TypeError, AssertionError, ValueError, IndexError):  # what it says at depth 2 is about timm
+                depth = {}
+            size = sum(parameter.numel() for parameter in timm.create_model(name, num_classes=5, **depth).parameters())
+        if size > MOST_PARAMETERS:
+            print(f"({name} has {size / 1e9:.1f}e9 parameters and was left out)", file=sys.stderr)
+            continue
+        model = randomised(timm.create_model(name, num_classes=5, **depth))
         config = dict(model.pretrained_cfg)
         save_for_hf(model, folder, model_args=depth, safe_serialization=True)
         size = tuple(config["input_size"][1:])
@@ -247,9 +254,19 @@ def transformers_cases(folder: Path, match: str) -> Iterator[Case]:
 
 
 def torchvision_cases(folder: Path, match: str) -> Iterator[Case]:
+    sizes = {"b": (12, 768, 3072), "l": (16, 1024, 4096), "h": (16, 1280, 5120)}
     for name in ("vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32", "vit_h_14"):
         if re.search(match, name):
-            model = getattr(torchvision.models, name)(num_layers=2, num_classes=5)
+            heads, dim, mlp_dim = sizes[name[4]]
+            model = torchvision.models.VisionTransformer(
+                image_size=224,
+                patch_size=int(name[-2:]),
+                num_layers=2,
+                num_heads=heads,
+                hidden_dim=dim,
+                mlp_dim=mlp_dim,
+                num_classes=5,
+            )
             path = folder / "model.pth"
             torch.save(randomised(model).state_dict(), path)
             yield Case(name, path, model, (224, 224), pickle=True)
@@ -257,7 +274,9 @@ def torchvision_cases(folder: Path, match: str) -> Iterator[Case]:
 
 @torch.no_grad()
 def judge(case: Case, path: Path, **answers: object) -> Verdict:
-    images = torch.randn(2, 3, *case.image_size, generator=torch.Generator().manual_seed(1))
+    images = torch.randn(
+        1 if case.image_size[0] > 256 else 2, 3, *case.image_size, generator=torch.Generator().manual_seed(1)
+    )
     try:
         model = vitrail.load(path, pickle=case.pickle, **answers)
     except VitrailError as error:
@@ -286,12 +305,14 @@ def sweep(library: str, match: str) -> dict[str, list[Verdict]]:
             if library == "timm":
                 bare = folder / "bare.safetensors"
                 (folder / "model.safetensors").rename(bare)
-                verdicts.setdefault("timm, bare", []).append(judge(case, bare))
+                answers = {"architecture": case.name, "image_size": case.image_size}
+                verdicts.setdefault("timm, bare", []).append(judge(case, bare, **answers))
             for file in folder.iterdir():
                 file.unlink()
-            latest = verdicts[library][-1]
-            if latest.verdict == "wrong" or "-v" in sys.argv:
-                print(f"{library} {latest.verdict:8} {latest.name}: {latest.detail}", flush=True)
+            gc.collect()  # models hold themselves in cycles, and each is large
+            for name, latest in ((name, kept[-1]) for name, kept in verdicts.items()):
+                if latest.verdict == "wrong" or "-v" in sys.argv:
+                    print(f"{name} {latest.verdict:8} {latest.name}: {latest.detail}", flush=True)
     return verdicts
 
 
@@ -307,7 +328,7 @@ if __name__ == "__main__":
     for library in [arguments.only] if arguments.only else ["timm", "transformers", "torchvision"]:
         results |= sweep(library, arguments.match)
     for name, verdicts in results.items():
-        print(name, dict(Counter(verdict.verdict for verdict in verdicts)))
+        print(name, dict(Counter(verdict.verdict for verdict in verdicts)), flush=True)
     if arguments.json:
         arguments.json.write_text(
             json.dumps({name: [v._asdict() for v in vs] for name, vs in results.items()}, indent=1)

@@ -95,9 +95,10 @@ def vitrail_loop(size: dict[str, int], data: RunData, workers: int, steps: int) 
     )
     moments: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(config=config, data=replace(data, held=None), folder=RunFolder(path=Path(folder)), ranks=Ranks())
+        run = Run(
+            config=config, data=replace(data, evaluation=None), folder=RunFolder(path=Path(folder)), ranks=Ranks()
+        )
         loop = run.loop(watch=lambda *_: moments.append(time.perf_counter()), stop=StopSignal())
-        loop = replace(loop, keeper=replace(loop.keeper, keep=1), evaluate=lambda _: {})
         loop.run()
     return (moments[steps - 1] - moments[WARM - 1]) / (steps - WARM)
 
@@ -228,7 +229,7 @@ def measure(name: str, kind: str, photos: str, workers: int, threads: int) -> fl
             np.savez(Path(folder) / "noise.npz", x=pixels, y=np.arange(4096) % 10)
             train = open_data(Path(folder) / "noise.npz")
         if name == "vitrail":
-            return vitrail_loop(size, RunData(train=train, held=None), workers, size["steps"])
+            return vitrail_loop(size, RunData(train=train, evaluation=None), workers, size["steps"])
         loop = timm_loop if name == "timm-style loop" else trainer_loop
         return loop(size, items, workers, size["steps"])
 

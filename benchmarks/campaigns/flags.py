@@ -6,12 +6,14 @@ The flags and their types come from the `Arguments` of the verbs. A trial is a c
 set to what nobody should: numbers beyond every bound, names that are empty, endless, of other kinds, or obeyed by
 terminals, files that the command itself reads. It is bad when it shows a traceback or a foreign exception, hangs, ends
 with another code than 0, 1, 2 or 130, writes escape codes into a pipe, or changes a file that it reads or, unforced,
-one that it did not write. Trials that are done are lines of `results/flags.trials.jsonl`, and are not done again; the
-counts are in `results/flags.json`.
+one that it did not write. Verbs that are new are tried too, by what their fields look like. Trials that ended well are
+lines of `results/flags.trials.jsonl`, and are not done again; the counts are in `results/flags.json`.
 """
 
 import argparse
+import gc
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -23,12 +25,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import numpy as np
 import torch
+from faults import import_everything
 from PIL import Image
 from terminals import Ending, run
 
@@ -38,26 +42,40 @@ from vitrail.cli.main import VERBS
 from vitrail.cli.usage import Field, read_fields
 
 RESULTS = Path(__file__).parents[1] / "results"
+WORKING = {
+    "MODEL": "in/model.safetensors",
+    "DATA": "in/photos",
+    "IMAGE-OR-FOLDER": "in/photos",
+    "NAME": "Ti/16",
+    "--steps": "1",
+    "--batch": "4",
+    "--image-size": "8",
+    "--threads": "1",
+    "--device": "cpu",
+    "--out": "out",
+}
+"""Values with which a verb that has no command below is tried, where it takes them."""
 TINY = ["--set", "model.dim=16", "model.depth=1", "model.num_heads=2", "model.mlp_dim=32"]
 SMALL = ["--steps", "1", "--batch", "4", "--image-size", "8", "--out", "out"]
 QUICK = ["--threads", "1", "--device", "cpu"]
 COMMANDS = {
     "convert": ["in/model.safetensors", "out.npz", "--to", "google", "--lossy"],
-    "data": ["in/photos"],
     "diff": ["in/model.safetensors", "in/other.safetensors"],
     "evaluate": ["in/model.safetensors", "in/photos", "--bootstrap", "100", *QUICK],
+    "explain": ["in/model.safetensors", "in/photos/train", "--points", "3", "--steps", "2", *QUICK],
     "fewshot": ["in/model.safetensors", "in/photos", "--shots", "1", "--no-cache", *QUICK],
-    "finetune": ["in/photos", "--from", "in/model.safetensors", "--quick", *SMALL, *QUICK],
+    "finetune": ["in/photos", "--from", "in/model.safetensors", "--rates", "0.01", "--runs", "1", *SMALL, *QUICK],
     "models": ["Ti/16"],
     "plan": ["Ti/16"],
     "predict": ["in/model.safetensors", "in/photos", *QUICK],
+    "pretrain": ["in/photos", *SMALL, *QUICK, *TINY],
+    "pull": ["deit-Ti/16"],
     "recipes": [],
     "show": ["in/model.safetensors"],
     "train": ["in/photos", *SMALL, *QUICK, *TINY],
-    "verify": ["in/model.safetensors"],
     "vtab": ["in/model.safetensors", "in", "--tasks", "dtd", "--steps", "1", "--batch", "4", "--out", "out", *QUICK],
 }
-"""Commands that work, but for the last, whose tasks are not there."""
+"""Commands that work, but for `pull`, which has no network here, and the last, whose tasks are not there."""
 LEFT_OUT = {"compile", "shard"}
 """A minute of torch.compile, and what needs ranks."""
 
@@ -181,15 +199,21 @@ def values_of(field: Field) -> list[list[str]]:
 
 
 def trials(seed: int, only: str | None) -> Iterator[tuple[str, list[str], bool]]:
-    """Yield verbs with words and whether they are on a terminal: all that set one flag, then pairs without end."""
+    """Yield verbs with words and whether they are on a terminal: all that set one flag, then pairs without end.
+
+    Every flag has its turn before one has its next value, so that some of the trials are some of every flag.
+    """
     chance = random.Random(seed)  # noqa: S311
-    verbs = [verb for verb in VERBS if only in (None, verb)]
-    fields = {verb: read_fields(import_module(f"vitrail.cli.{verb}").Arguments) for verb in verbs}
-    known = [(verb, field) for verb in verbs for field in fields[verb] if field.dest not in LEFT_OUT]
-    single = [(verb, _placed(verb, field, words)) for verb, field in known for words in values_of(field)]
-    chance.shuffle(single)
-    for number, (verb, words) in enumerate(single):
-        yield verb, words, bool(number % 2)
+    known = [(verb, field) for verb in VERBS for field in fields_of(verb) if field.dest not in LEFT_OUT]
+    known = [(verb, field) for verb, field in known if only in (None, verb)]
+    chance.shuffle(known)
+    values = [values_of(field) for _, field in known]
+    for words in values:
+        chance.shuffle(words)
+    for turn in range(max(map(len, values))):
+        for (verb, field), words in zip(known, values, strict=True):
+            if turn < len(words):
+                yield verb, _placed(verb, field, words[turn]), bool(turn % 2)
     while True:
         verb, field = chance.choice(known)
         other = chance.choice([other for owner, other in known if owner == verb and not other.positional])
@@ -199,25 +223,40 @@ def trials(seed: int, only: str | None) -> Iterator[tuple[str, list[str], bool]]
 
 def _placed(verb: str, field: Field, words: Sequence[str]) -> list[str]:
     """Put a value into the command of a verb: at its place, or as a further flag."""
-    command = list(COMMANDS[verb])
+    working = command(verb)
     if not field.positional:
-        return [*command, *words]
-    names = [each.dest for each in read_fields(import_module(f"vitrail.cli.{verb}").Arguments) if each.positional]
-    places, rest = command[: _placeholders(verb)], command[_placeholders(verb) :]
+        return [*working, *words]
+    names = [each.dest for each in fields_of(verb) if each.positional]
+    end = next((at for at, word in enumerate(working) if word.startswith("--")), len(working))
+    places, rest = working[:end], working[end:]
     at = names.index(field.dest)
     places[at : at + 1] = [words[-1]]
     return [*rest, "--", *places]
 
 
-def _placeholders(verb: str) -> int:
-    command = COMMANDS[verb]
-    return next((at for at, word in enumerate(command) if word.startswith("--")), len(command))
+def fields_of(verb: str) -> list[Field]:
+    return read_fields(import_module(f"vitrail.cli.{verb}").Arguments)
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """Return what every file below a folder holds."""
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+def command(verb: str) -> list[str]:
+    """Return the words of a command that should work: the verb's own, or what its fields look like."""
+    if verb in COMMANDS:
+        return list(COMMANDS[verb])
+    fields = fields_of(verb)
+    places = [WORKING.get(field.name, "in/photos") for field in fields if field.positional]
+    flags = [(field.name, WORKING[field.name]) for field in fields if not field.positional and field.name in WORKING]
+    return [*places, *(word for pair in flags for word in pair)]
+
+
+def state(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Return what the system knows of everything below a folder: what is written anew differs."""
+    paths = (path for path in folder.rglob("*") if path.parent != folder or not path.name.startswith(".std"))
+    return {str(path): _facts(path.lstat()) for path in paths}
+
+
+def _facts(stat: os.stat_result) -> tuple[int, ...]:
+    is_file = S_ISREG(stat.st_mode)
+    return (stat.st_mode, stat.st_ino, *((stat.st_size, stat.st_mtime_ns) if is_file else ()))
 
 
 def problems_of(words: Sequence[str], ending: Ending, changed: dict[str, bool], *, terminal: bool) -> list[str]:
@@ -254,30 +293,36 @@ def _is_json(text: str) -> bool:
 def carry_out(verb: str, words: list[str], place: Path, *, terminal: bool) -> dict[str, Any]:
     """Do one trial in a copy of the place, and return what came of it."""
     here = place / "here"
-    shutil.copytree(place / "there", here, symlinks=True)
-    before = {name: digests(here / name) for name in ("in", "strange")}
+    if not here.exists():
+        shutil.copytree(place / "there", here, symlinks=True)
+    before = state(here)
     ending = run([verb, *words], here, terminal=terminal)
-    changed = {
-        name: any(digests(here / name).get(path) != digest for path, digest in before[name].items()) for name in before
-    }
+    after = state(here)
+    changed = [path for path, facts in before.items() if after.get(path) != facts]
     changes = {
-        "an input changed": changed["in"],
-        "a stranger changed": changed["strange"] and "--force" not in words,
-        "a part is left": any(here.rglob(".*.part")),
+        "an input changed": any(path.startswith(f"{here}/in/") for path in changed),
+        "a stranger changed": any(path.startswith(f"{here}/strange/") for path in changed) and "--force" not in words,
+        "a part is left": any(path.endswith(".part") for path in after.keys() - before.keys()),
     }
     problems = problems_of([verb, *words], ending, changes, terminal=terminal)
-    (here / "locked").chmod(0o700)
-    shutil.rmtree(here)
+    if after != before:
+        (here / "locked").chmod(0o700)
+        shutil.rmtree(here)
     row: dict[str, Any] = {"trial": _name(verb, words, terminal=terminal), "verb": verb, "code": ending.code}
     row |= {"interrupted": ending.interrupted, "seconds": round(ending.seconds, 2), "problems": problems}
     if problems:
-        row |= {"words": words, "said": (ending.out + ending.err)[-3000:]}
+        row |= {"words": words, "terminal": terminal, "said": (ending.out + ending.err)[-3000:]}
     return row
 
 
 def _name(verb: str, words: Sequence[str], *, terminal: bool) -> str:
     text = json.dumps([verb, *words, terminal])
     return text if len(text) < 200 else f"{verb} ... {text[-100:]} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def latest(lines: Path) -> list[dict[str, Any]]:
+    """Return what came of each trial when it was last done: a bad one is done again by the next call."""
+    return list({row["trial"]: row for row in read_rows(lines)}.values())
 
 
 def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -304,28 +349,32 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    import_everything()
+    gc.freeze()  # a fork then shares what it never changes
     limit, lines = time.monotonic() + 60 * args.minutes, args.results / "flags.trials.jsonl"
-    known = {row["trial"] for row in read_rows(lines)}
+    known = {row["trial"] for row in latest(lines) if not row["problems"]}
     with tempfile.TemporaryDirectory() as name:
         place = Path(name).resolve()
         os.environ["XDG_CACHE_HOME"] = str(place / "cache")
         make_place(place / "there")
-        for verb in VERBS:  # what every trial would have to import
-            import_module(f"vitrail.verbs.{'survey' if verb == 'data' else verb}")
-            row = carry_out(verb, list(COMMANDS[verb]), place, terminal=False)
-            assert row["code"] in (0, 1) or verb == "vtab", row
-        for verb, words, terminal in trials(args.seed, args.only):
-            if len(known) >= args.trials or time.monotonic() > limit:
+        for verb in VERBS if args.only is None else [args.only]:
+            row = carry_out(verb, command(verb), place, terminal=False)
+            if row["code"] not in (0, 1):
+                print(f"{verb}: no command that works, {' '.join(command(verb))} ends with {row['code']}", flush=True)
+        bad = [row for row in latest(lines) if row["problems"] and args.only in (None, row["verb"])]
+        again = [(row["verb"], row["words"], row["trial"].endswith("true]") or row.get("terminal")) for row in bad]
+        for number, (verb, words, terminal) in enumerate(itertools.chain(again, trials(args.seed, args.only))):
+            if (len(known) >= args.trials and number >= len(again)) or time.monotonic() > limit:
                 break
-            if _name(verb, words, terminal=terminal) in known:
+            if _name(verb, words, terminal=bool(terminal)) in known:
                 continue
-            row = carry_out(verb, words, place, terminal=terminal)
+            row = carry_out(verb, words, place, terminal=bool(terminal))
             append_row(lines, row)
             known.add(row["trial"])
             if row["problems"]:
                 print(json.dumps(row, indent=1), flush=True)
     counts = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv), "seed": args.seed}
-    counts |= summarise(read_rows(lines))
+    counts |= summarise(latest(lines))
     (args.results / "flags.json").write_text(json.dumps(counts, indent=1) + "\n")
     print(json.dumps(counts, indent=1))
     return int(bool(counts["bad"]))

@@ -3,8 +3,8 @@
     python benchmarks/campaigns/fuzz.py [--minutes 10] [--seed 0] [--only container]
 
 An input that takes a parser over a step from one line to another that no input took before is kept, and changed
-further. An input is refused by one of our errors, or accepted; another exception, more than two seconds or more than a
-gigabyte are findings, and are stored as hexadecimal digits. The counts are in `results/fuzz.json`.
+further. An input is refused by one of our errors, or accepted; another exception, more than two seconds of computing
+or more than a gigabyte are findings, and are stored as hexadecimal digits. The counts are in `results/fuzz.json`.
 
 The loop is our own, with Python's tracing: the parsers are Python, so that compiled coverage (Atheris) would see no
 more of them, and would need a compiler that the project does not.
@@ -29,7 +29,8 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import mutations as m
 import torch
-from specimens import Specimen, archives, arrays, checkpoints, runs, tables
+from specimens import Specimen, archives, arrays, tables
+from stored import checkpoints, runs
 
 from vitrail import VitrailError
 from vitrail.base.container import open_container
@@ -130,7 +131,7 @@ def trace(parse: Parse, folder: Path) -> tuple[set[Step], BaseException | None]:
         last[name] = frame.f_lineno
         return note if event != "return" else None
 
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     sys.settrace(note)
     try:
         parse(folder)
@@ -138,7 +139,7 @@ def trace(parse: Parse, folder: Path) -> tuple[set[Step], BaseException | None]:
         return steps, error
     finally:
         sys.settrace(None)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return steps, None
 
 
@@ -181,7 +182,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    signal.signal(signal.SIGALRM, _ring)
+    signal.signal(signal.SIGPROF, _ring)
     chosen = [one for one in targets() if one.name.startswith(args.only or "")]
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + ROOM, mapped + ROOM))

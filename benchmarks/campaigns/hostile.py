@@ -6,12 +6,13 @@ Every kind of file that is read (`specimens.py`) is changed in ways that its for
 read in a forked child that may take so much memory and time. An input is refused in a sentence, or accepted; anything
 else is counted as bad: a signal that ends the child (a crash), more than the seconds (a hang), another exception than
 ours (foreign), more memory than allowed, a file that was accepted although its digest cannot be right or whose contents
-contradict each other (wrong). Input number N of a kind is the same in every call with the same seed. Batches that are
-done are lines of `results/hostile.trials.jsonl`, and are not done again; the counts are in `results/hostile.json`.
+contradict each other (wrong). Input number N of a kind is the same in every call with the same seed. Batches that ended
+well are lines of `results/hostile.trials.jsonl`, and are not done again; the counts are in `results/hostile.json`.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -32,20 +33,30 @@ from typing import Any
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import torch
-from specimens import Specimen, specimens
+from published_lists import published
+from specimens import Specimen, archives, arrays, images, tables
+from stored import stored
 
 from vitrail import VitrailError
 from vitrail.base.lines import append_row, read_rows
 
 RESULTS = Path(__file__).parents[1] / "results"
 SECONDS = 10.0
-"""That one input may take."""
+"""Of computing that one input may take."""
+WAITING = 60.0
+"""Seconds by the clock that it may take, on a machine with other work."""
 ROOM = 4 << 30
 """Bytes that a child may map beyond what its parent has."""
 MOST_MEMORY = 2 << 10
 """MiB that reading one input may add."""
-BATCH = 50
+BATCH, SLOW_BATCH = 50, 5
+"""Inputs of a kind in its turn."""
 BAD = ("crash", "hang", "foreign", "memory", "wrong")
+
+
+def every_kind() -> list[Specimen]:
+    """Return a specimen of everything that is read."""
+    return [*images(), *tables(), *arrays(), *archives(), *published(), *stored()]
 
 
 def lay_out(specimen: Specimen, folder: Path, chance: random.Random) -> bool:
@@ -64,7 +75,7 @@ def attempt(specimen: Specimen, number: int, seed: int, folder: Path) -> dict[st
     chance = random.Random(f"{seed} {specimen.name} {number}")  # noqa: S311
     changed = lay_out(specimen, folder, chance)
     reset_peak()
-    before = time.perf_counter()
+    before = time.process_time()
     row: dict[str, Any] = {}
     try:
         problem = specimen.read(folder)
@@ -76,7 +87,7 @@ def attempt(specimen: Specimen, number: int, seed: int, folder: Path) -> dict[st
         places = traceback.extract_tb(error.__traceback__)[-3:]
         where = " < ".join(f"{Path(place.filename).name}:{place.lineno}" for place in reversed(places))
         row = {"outcome": "foreign", "said": f"{type(error).__name__}: {str(error)[:200]} at {where}"}
-    row |= {"seconds": round(time.perf_counter() - before, 3), "memory": peak()}
+    row |= {"seconds": round(time.process_time() - before, 3), "memory": peak()}
     if row["memory"] > MOST_MEMORY and row["outcome"] not in BAD:
         row |= {"outcome": "memory"}
     return row
@@ -143,15 +154,30 @@ def batch(specimen: Specimen, numbers: range, seed: int, folder: Path) -> Iterat
 def _rows(pipe: int, process: int) -> Iterator[dict[str, Any]]:
     """Read the lines of a child as they come; one that is silent for too long is killed."""
     rest = b""
+    since, computed = time.monotonic(), 0.0
     while True:
-        if not select.select([pipe], [], [], SECONDS)[0]:
-            os.kill(process, signal.SIGKILL)
-            return
+        if not select.select([pipe], [], [], 0.5)[0]:
+            if _computing(process) - computed > SECONDS or time.monotonic() - since > WAITING:
+                os.kill(process, signal.SIGKILL)
+                return
+            continue
         data = os.read(pipe, 1 << 16)
         if not data:
             return
         *whole, rest = (rest + data).split(b"\n")
         yield from map(json.loads, whole)
+        since, computed = time.monotonic(), _computing(process)
+
+
+def _computing(process: int) -> float:
+    """Return the seconds that a process has computed."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def latest(lines: Path) -> list[dict[str, Any]]:
+    """Return what came of each batch when it was last done: a bad one is done again by the next call."""
+    return list({row["trial"]: row for row in read_rows(lines)}.values())
 
 
 def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -195,28 +221,32 @@ def main() -> int:
     args = parser.parse_args()
     torch.set_num_threads(1)
     limit, lines = time.monotonic() + 60 * args.minutes, args.results / "hostile.trials.jsonl"
-    kinds = [specimen for specimen in specimens() if specimen.name.startswith(args.only or "")]
+    kinds = [specimen for specimen in every_kind() if specimen.name.startswith(args.only or "")]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "here"
         for specimen in kinds:
             lay_out(Specimen(**vars(specimen) | {"mutate": lambda data, _: data}), folder, random.Random(0))  # noqa: S311
             assert specimen.read(folder) == "", specimen.name
-        done = read_rows(lines)
-        known, count = {row["trial"] for row in done}, sum(sum(row["outcomes"].values()) for row in done)
-        start = 0
-        while count < args.inputs and time.monotonic() < limit:
-            for specimen in kinds:
-                if f"{specimen.name} {start}" in known or time.monotonic() > limit:
-                    continue
-                rows = list(batch(specimen, range(start, start + BATCH), args.seed, folder))
-                row = describe(specimen, start, rows)
-                append_row(lines, row)
-                count += len(rows)
-                for bad in row["bad"]:
-                    print(specimen.name, json.dumps(bad), flush=True)
-            start += BATCH
+        rows = latest(lines)
+        known = {row["trial"] for row in rows if not row["bad"]}
+        count = sum(sum(row["outcomes"].values()) for row in rows if row["trial"] in known)
+        places = {specimen.name: specimen for specimen in kinds}
+        again = [(row["kind"], int(row["trial"].rpartition(" ")[2])) for row in rows if row["trial"] not in known]
+        turns = ((specimen.name, start) for start in itertools.count(0, BATCH) for specimen in kinds)
+        for kind, start in itertools.chain(again, turns):
+            if (count >= args.inputs and (kind, start) not in again) or time.monotonic() > limit:
+                break
+            if f"{kind} {start}" in known or kind not in places:
+                continue
+            numbers = range(start, start + (SLOW_BATCH if places[kind].slow else BATCH))
+            row = describe(places[kind], start, list(batch(places[kind], numbers, args.seed, folder)))
+            append_row(lines, row)
+            known.add(row["trial"])
+            count += len(numbers)
+            for bad in row["bad"]:
+                print(kind, json.dumps(bad), flush=True)
     counts = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv), "seed": args.seed}
-    counts |= summarise(read_rows(lines))
+    counts |= summarise(latest(lines))
     (args.results / "hostile.json").write_text(json.dumps(counts, indent=1) + "\n")
     print(json.dumps(counts, indent=1))
     return int(any(counts[name] for name in BAD))

@@ -6,7 +6,8 @@ Each trial: a command gets one fault (SIGKILL, SIGTERM, SIGHUP, SIGSTOP and SIGC
 read, or has a quota), the same command runs again without one, and what it wrote is compared bit by bit with what an
 undisturbed one wrote: weights and metrics of training and of every run of fine-tuning, the table of predictions. The
 commands are train, finetune and predict, in one process and on two ranks. Trials that are done are lines of
-`results/kill.trials.jsonl`, and are not done again; the counts are in `results/kill.json`.
+`results/kill.trials.jsonl`, and are not done again, nor are the undisturbed commands of the same code, which lie in
+`results/kill.place`; the counts are in `results/kill.json`.
 """
 
 import argparse
@@ -15,11 +16,11 @@ import os
 import random
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ import torch
 from faults import DISKS, QUOTA, SIGNALS, Attempt, Fault, attempt, import_everything
 from PIL import Image
 
+import vitrail as package
 from vitrail.base.container import open_container
+from vitrail.base.files import hold
 from vitrail.base.lines import append_row, read_rows
 from vitrail.cli.main import main as vitrail
 
@@ -63,7 +66,8 @@ class Trial:
 class Reference:
     """An undisturbed command."""
 
-    contents: dict[str, bytes]
+    contents: dict[str, str]
+    """Digests of what must be the same."""
     seconds: float
     calls: int
     largest: int
@@ -97,10 +101,10 @@ def command(verb: str, place: Path, out: Path) -> list[str]:
     return [*words, "--threads", "1", "--device", "cpu", "--out", str(out / "answers.csv")]
 
 
-def contents(verb: str, out: Path) -> dict[str, bytes]:
-    """Return what must be the same: the tensors of every model, every file of metrics, every table."""
+def contents(verb: str, out: Path) -> dict[str, str]:
+    """Digest what must be the same: the tensors of every model, every file of metrics, every table."""
     if verb == "predict":
-        return {"answers.csv": (out / "answers.csv").read_bytes()}
+        return {"answers.csv": sha256((out / "answers.csv").read_bytes()).hexdigest()}
     parts = {}
     for path in sorted(out.rglob("*")):
         name = str(path.relative_to(out))
@@ -109,7 +113,7 @@ def contents(verb: str, out: Path) -> dict[str, bytes]:
         elif path.name == "model.safetensors":
             model = open_container(path)
             parts[name] = b"".join(key.encode() + model.tensor(key).numpy().tobytes() for key in sorted(model.places))
-    return parts
+    return {name: sha256(part).hexdigest() for name, part in parts.items()}
 
 
 def run(verb: str, ranks: int, place: Path, out: Path, fault: Fault | None = None) -> Attempt:
@@ -200,15 +204,32 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def prepare(place: Path, kinds: list[tuple[str, int]]) -> dict[tuple[str, int], Reference]:
-    """Write data and a model to start from, and run every command once."""
-    make_data(place)
-    assert not any(run("train", 1, place, place / "start").codes)
-    shutil.copy(place / "start" / "run" / "model.safetensors", place / "start.safetensors")
+    """Write data and a model to start from, and run every command; what the same code has done before is kept."""
+    notes, code = place / "references.json", source_digest()
+    stored = json.loads(notes.read_text()) if notes.is_file() else {}
+    if stored.get("code") != code:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        make_data(place)
+        assert not any(run("train", 1, place, place / "start").codes)
+        shutil.copy(place / "start" / "run" / "model.safetensors", place / "start.safetensors")
+        stored = {"code": code}
     references = {}
     for verb, ranks in kinds:
-        references[verb, ranks] = reference = refer(verb, ranks, place)
+        if f"{verb}/{ranks}" not in stored:
+            stored[f"{verb}/{ranks}"] = asdict(refer(verb, ranks, place))
+            notes.write_text(json.dumps(stored))
+        references[verb, ranks] = reference = Reference(**stored[f"{verb}/{ranks}"])
         print(f"{verb} on {ranks}: {reference.seconds:.2f} s, {reference.calls} calls", flush=True)
     return references
+
+
+def source_digest() -> str:
+    """Digest the package, whose runs are compared."""
+    digest = sha256()
+    for path in sorted(Path(package.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def parse() -> argparse.Namespace:
@@ -230,8 +251,8 @@ def main() -> int:
     lines = args.results / "kill.trials.jsonl"
     kinds = [(verb, ranks) for ranks in (1, 2) for verb in ("train", "finetune", "predict")]
     kinds = [kind for kind in kinds if args.only in (None, f"{kind[0]}/{kind[1]}")]
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name).resolve()
+    with hold(args.results / "kill.lock"):
+        place = (args.results / "kill.place").resolve()
         references = prepare(place, kinds)
         plans = {kind: plan(*kind, reference, args.seed) for kind, reference in references.items()}
         known = {row["trial"] for row in read_rows(lines)}

@@ -1,4 +1,4 @@
-"""A good file of every kind that is read, how to change it, and how to read it.
+"""A good file of every kind of data that is read, how to change it, and how to read it.
 
 A reader raises when it refuses a file; what it returns says what is wrong with what it accepted, and is empty if
 nothing is. `signed` specimens carry a digest: changed in any bit, they must not be accepted.
@@ -21,24 +21,18 @@ import pyarrow
 import pyarrow.ipc
 import pyarrow.parquet
 import scipy.io
-import torch
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the corpus of images is the tests'
 
 from tests.data.corpus_images import good
 
-import vitrail
 from vitrail.base.errors import ImageError
-from vitrail.base.lines import read_lines
 from vitrail.data import open as open_data
 from vitrail.data import save_index
 from vitrail.data.labels import read_labels
 from vitrail.data.pixels.decode import decode, probe
 from vitrail.evaluation.class_map import read_class_map
-from vitrail.runs.folder import RunFolder
-from vitrail.training.keeper import Keeper, read_checkpoint
-from vitrail.training.state import Progress
 
 Read = Callable[[Path], str]
 
@@ -55,6 +49,8 @@ class Specimen:
     """Gets the folder."""
     signed: bool = False
     """Whether every change must be refused."""
+    slow: bool = False
+    """Whether reading it is work, of which fewer inputs are tried."""
 
 
 def picture(number: int = 0, form: str = "PNG") -> bytes:
@@ -82,22 +78,6 @@ def data_set(name: str = "") -> Read:
             except ImageError:
                 continue
         return "a target that is not a class" if wrong.any() else ""
-
-    return read
-
-
-def checkpoint(name: str = "x", *, pickle: bool = False, **settings: int) -> Read:
-    """Load a model and prepare an image for it; its weights have the shapes of its config."""
-
-    def read(folder: Path) -> str:
-        model = vitrail.load(folder / name, pickle=pickle, **settings)
-        labels, pixels = model.info.labels, model.info.preprocessing
-        if labels is not None and len(labels) != model.config.num_classes:
-            return f"{len(labels)} labels for {model.config.num_classes} classes"
-        if pixels is not None and not isinstance(pixels(picture()), torch.Tensor):
-            return "no input"
-        shapes = {key: tensor.shape for key, tensor in vitrail.build(model.config, device="meta").state_dict().items()}
-        return "" if shapes == {key: tensor.shape for key, tensor in model.state_dict().items()} else "other shapes"
 
     return read
 
@@ -233,103 +213,3 @@ def archives() -> list[Specimen]:
     index = Specimen(name="index", files=files, mutate=m.raw, read=data_set("x.index"), signed=True)
     resigned = Specimen(name="index resigned", files=files, mutate=m.safetensors(sign=True), read=data_set("x.index"))
     return [*found, index, resigned]
-
-
-def checkpoints() -> list[Specimen]:
-    """Models in every format, in files and folders, and states of runs."""
-    sizes = {"dim": 16, "depth": 1, "num_heads": 2, "mlp_dim": 16, "patch_size": (4, 4), "image_size": (16, 16)}
-    config = vitrail.ViTConfig(**sizes, num_classes=3, gelu="erf")
-    model = vitrail.build(config, seed=0)
-    torch.nn.init.normal_(model.head.linear.weight)
-    labels, pixels = ["ant", "bee", "cat"], vitrail.Preprocessing(image_size=(16, 16))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        about = {"labels": labels, "preprocessing": pixels}
-        vitrail.save(model, folder / "own", **about)
-        vitrail.save(model, folder / "timm.safetensors", to="timm", **about)
-        vitrail.save(model, folder / "google.npz", to="google", lossy=True)
-        vitrail.save(model, folder / "hf", to="huggingface", **about)
-        vitrail.save(model, folder / "torchvision.safetensors", to="torchvision", **about)
-        state = vitrail.load(folder / "torchvision.safetensors").state_dict()
-        keeper = Keeper(folder=folder / "run" / "checkpoints", run="0")
-        keeper.write(state, Progress())
-        files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-        weights = {key: torch.from_numpy(value) for key, value in _tensors(folder / "torchvision.safetensors").items()}
-        torch.save(weights, folder / "new.pth")
-        torch.save({"model": weights}, folder / "old.pth", _use_new_zipfile_serialization=False)
-        new, old = (folder / "new.pth").read_bytes(), (folder / "old.pth").read_bytes()
-    hf = {name.removeprefix("hf/"): data for name, data in files.items() if name.startswith("hf/")}
-    step = next(data for name, data in files.items() if name.endswith("step-000000000.safetensors"))
-    inside = m.any_of(m.zipped({".npy": m.npy, "data.pkl": m.pickled}))
-    heads = {"num_heads": 2}
-    return [
-        Specimen(name="own", files={"x": files["own"]}, mutate=m.any_of(m.fields(1)), read=checkpoint(), signed=True),
-        Specimen(name="own header", files={"x": files["own"]}, mutate=m.safetensors(sign=False), read=checkpoint()),
-        Specimen(name="own resigned", files={"x": files["own"]}, mutate=m.safetensors(sign=True), read=checkpoint()),
-        Specimen(
-            name="timm",
-            files={"x": files["timm.safetensors"]},
-            mutate=m.any_of(m.safetensors(sign=False)),
-            read=checkpoint(),
-        ),
-        Specimen(name="google", files={"x": files["google.npz"]}, mutate=inside, read=checkpoint()),
-        Specimen(name="pth", files={"x": new}, mutate=inside, read=checkpoint(pickle=True, **heads)),
-        Specimen(name="pth old", files={"x": old}, mutate=m.any_of(m.pickled), read=checkpoint(pickle=True, **heads)),
-        *(
-            Specimen(
-                name=f"huggingface {first}",
-                files={first: hf[first]} | hf,
-                mutate=m.json_file if first.endswith("json") else m.any_of(m.safetensors(sign=False)),
-                read=checkpoint(""),
-            )
-            for first in hf
-        ),
-        Specimen(
-            name="huggingface bin",
-            files={"pytorch_model.bin": new, **{name: data for name, data in hf.items() if name.endswith("json")}},
-            mutate=inside,
-            read=checkpoint("", pickle=True, **heads),
-        ),
-        Specimen(name="state of a run", files={"x": step}, mutate=m.any_of(m.fields(1)), read=_state, signed=True),
-        Specimen(name="state resigned", files={"x": step}, mutate=m.safetensors(sign=True), read=_state),
-    ]
-
-
-def _tensors(path: Path) -> dict[str, np.ndarray]:
-    from safetensors.numpy import load_file
-
-    return load_file(path)
-
-
-def _state(folder: Path) -> str:
-    read_checkpoint(folder / "x")
-    return ""
-
-
-def runs() -> list[Specimen]:
-    """The small files of a run's folder."""
-    with tempfile.TemporaryDirectory() as name:
-        out = Path(name) / "run"
-        sizes = {"model.backbone": None, "model.dim": 16, "model.depth": 1, "model.num_heads": 2, "model.mlp_dim": 16}
-        settings = {"steps": 2, "batch": 4, "image_size": 8, "device": "cpu", "threads": 1, "fraction": 0.01}
-        vitrail.train("sample", out=out, quiet=True, settings=sizes, **settings)
-        files = {path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".json", ".jsonl")}
-    readers: dict[str, Read] = {
-        "config.json": lambda folder: str(RunFolder(path=folder).read_config() and ""),
-        "result.json": lambda folder: str(RunFolder(path=folder).read_result() and ""),
-        "metrics.jsonl": lambda folder: str(read_lines(folder / "metrics.jsonl") and ""),
-    }
-    return [
-        Specimen(
-            name=f"run {first}",
-            files={first: files[first]} | files,
-            mutate=m.json_file if first.endswith("json") else m.lines,
-            read=read,
-        )
-        for first, read in readers.items()
-    ]
-
-
-def specimens() -> list[Specimen]:
-    """Everything that is read."""
-    return [*images(), *tables(), *arrays(), *archives(), *checkpoints(), *runs()]

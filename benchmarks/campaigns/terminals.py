@@ -1,20 +1,23 @@
 """Commands of Vitrail in forked processes, on a pseudo-terminal or with their output in files.
 
 A process that has imported torch once is forked for each command, so that a command takes as long as its work. One that
-is still at work after a while is interrupted as Ctrl-C does, and must end soon after that.
+is still at work after a while is interrupted as Ctrl-C does, and must end soon after that. There is no network.
 """
 
+import errno
 import os
 import pty
 import resource
 import select
 import signal
+import socket
 import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vitrail.cli.main import main as vitrail
 
@@ -52,6 +55,7 @@ def run(words: Sequence[str], folder: Path, *, terminal: bool) -> Ending:
     if terminal:
         os.close(writer)
     interrupted = hung = False
+    slower = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # by what else the machine does
     screen = bytearray()
     while True:
         screen += _read(reader) if terminal else _rest()
@@ -59,10 +63,10 @@ def run(words: Sequence[str], folder: Path, *, terminal: bool) -> Ending:
         elapsed = time.monotonic() - began
         if ended:
             break
-        if elapsed > PATIENCE and not interrupted:
+        if elapsed > PATIENCE * slower and not interrupted:
             interrupted = True
             os.kill(pid, signal.SIGINT)
-        if elapsed > PATIENCE + LONGEST and not hung:
+        if elapsed > (PATIENCE + LONGEST) * slower and not hung:
             hung = True
             os.killpg(pid, signal.SIGKILL)
     with suppress(ProcessLookupError):  # processes that outlive the command
@@ -93,6 +97,12 @@ def _read(reader: int) -> bytes:
     return block
 
 
+def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
+    """Let no command reach another machine."""
+    if event == "socket.getaddrinfo" or (event == "socket.connect" and arguments[0].family != socket.AF_UNIX):
+        raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
+
+
 def _child(words: Sequence[str], folder: Path, files: Sequence[Path], terminal: int) -> None:
     """Run the command with streams of its own, and end without anything of the parent's."""
     import sys
@@ -110,6 +120,7 @@ def _child(words: Sequence[str], folder: Path, files: Sequence[Path], terminal: 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY,) * 2)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.addaudithook(_refuse_network)
         code = vitrail(list(words))
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 0

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from vitrail.base.errors import ConfigError as ConfigError
     from vitrail.base.errors import ImageError as ImageError
     from vitrail.base.errors import InputError as InputError
+    from vitrail.base.errors import NetworkError as NetworkError
     from vitrail.base.errors import VitrailError as VitrailError
     from vitrail.checkpoint.files import load as load
     from vitrail.checkpoint.files import save as save
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from vitrail.model.trace import Trace as Trace
     from vitrail.model.vit import ViT as ViT
     from vitrail.prediction.classifier import Classifier as Classifier
+    from vitrail.studies.stress.result import StressResult as StressResult
     from vitrail.verbs.convert import Conversion as Conversion
     from vitrail.verbs.convert import convert as convert
     from vitrail.verbs.cost import cost as cost
@@ -36,17 +38,28 @@ if TYPE_CHECKING:
     from vitrail.verbs.explanation import Explanations as Explanations
     from vitrail.verbs.fewshot import fewshot as fewshot
     from vitrail.verbs.finetune import finetune as finetune
+    from vitrail.verbs.inspect import inspect as inspect
+    from vitrail.verbs.inspection import Inspection as Inspection
     from vitrail.verbs.models import ModelList as ModelList
     from vitrail.verbs.models import list_models as list_models
     from vitrail.verbs.plan import Plan as Plan
     from vitrail.verbs.plan import plan as plan
     from vitrail.verbs.predict import predict as predict
+    from vitrail.verbs.pretrain import pretrain as pretrain
+    from vitrail.verbs.published import PublishedList as PublishedList
+    from vitrail.verbs.published import list_published as list_published
+    from vitrail.verbs.pull import Pulled as Pulled
+    from vitrail.verbs.pull import PulledList as PulledList
+    from vitrail.verbs.pull import list_pulled as list_pulled
+    from vitrail.verbs.pull import pull as pull
+    from vitrail.verbs.pull import remove_pulled as remove_pulled
     from vitrail.verbs.recipes import RecipeList as RecipeList
     from vitrail.verbs.recipes import RecipeSummary as RecipeSummary
     from vitrail.verbs.recipes import list_recipes as list_recipes
     from vitrail.verbs.recipes import recipe as recipe
     from vitrail.verbs.show import Description as Description
     from vitrail.verbs.show import show as show
+    from vitrail.verbs.stress import stress as stress
     from vitrail.verbs.survey import Survey as Survey
     from vitrail.verbs.survey import survey as survey
     from vitrail.verbs.train import train as train
@@ -73,14 +86,20 @@ _HOMES = {
     "FinetunedRun": "vitrail.verbs.trained",
     "ImageError": "vitrail.base.errors",
     "InputError": "vitrail.base.errors",
+    "Inspection": "vitrail.verbs.inspection",
     "ModelList": "vitrail.verbs.models",
+    "NetworkError": "vitrail.base.errors",
     "Plan": "vitrail.verbs.plan",
     "Preprocessing": "vitrail.data.preprocessing",
+    "PublishedList": "vitrail.verbs.published",
+    "Pulled": "vitrail.verbs.pull",
+    "PulledList": "vitrail.verbs.pull",
     "RecipeList": "vitrail.verbs.recipes",
     "RecipeSummary": "vitrail.verbs.recipes",
     "ResNet": "vitrail.model.resnet",
     "ResNetConfig": "vitrail.model.resnet",
     "RotaryConfig": "vitrail.model.rotary",
+    "StressResult": "vitrail.studies.stress.result",
     "Survey": "vitrail.verbs.survey",
     "Trace": "vitrail.model.trace",
     "TrainedRun": "vitrail.verbs.trained",
@@ -98,14 +117,21 @@ _HOMES = {
     "explain": "vitrail.verbs.explain",
     "fewshot": "vitrail.verbs.fewshot",
     "finetune": "vitrail.verbs.finetune",
+    "inspect": "vitrail.verbs.inspect",
     "list_models": "vitrail.verbs.models",
+    "list_published": "vitrail.verbs.published",
+    "list_pulled": "vitrail.verbs.pull",
     "list_recipes": "vitrail.verbs.recipes",
     "load": "vitrail.checkpoint.files",
     "plan": "vitrail.verbs.plan",
     "predict": "vitrail.verbs.predict",
+    "pretrain": "vitrail.verbs.pretrain",
+    "pull": "vitrail.verbs.pull",
     "recipe": "vitrail.verbs.recipes",
+    "remove_pulled": "vitrail.verbs.pull",
     "save": "vitrail.checkpoint.files",
     "show": "vitrail.verbs.show",
+    "stress": "vitrail.verbs.stress",
     "survey": "vitrail.verbs.survey",
     "train": "vitrail.verbs.train",
     "verify": "vitrail.verbs.verify",

@@ -31,7 +31,7 @@ def test_the_map_points_at_the_square_that_is_the_class(name, method) -> None:
     assert (values.argmax(dim=1) == cells)[right].double().mean() >= 0.9
 
 
-@pytest.mark.parametrize(("name", "method"), [("mean", "gradient-attention"), ("ResNet", "grad-cam")])
+@pytest.mark.parametrize(("name", "method"), CASES)
 def test_deletion_and_insertion_of_such_a_map_beat_random_ones(name, method) -> None:
     engine, _ = trained(name)
     pixels, classes, _ = planted_images(10, seed=778)

@@ -93,7 +93,17 @@ def test_a_huge_header_is_refused_before_it_is_read(claimed, tmp_path) -> None:
         (b"<!DOCTYPE html><html><body>Sign in</body></html>", "is a web page, not weights"),
         (b"\n  <html>", "is a web page, not weights"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "Git LFS pointer"),
-        (b"\x93NUMPY\x01\x00", "damaged or not a safetensors file"),
+        (b"\x93NUMPY\x01\x00", "is a single NumPy array"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(60), "is an HDF5 file, as Keras and TensorFlow write"),
+        (b"GGUF\x03\x00\x00\x00" + bytes(60), "is a GGUF file, whose weights are quantised"),
+        (b"\x08\x08\x12\x07pytorch\x1a\x052.0.1", "is an ONNX model, which is a graph"),
+        (b"\x81\xa6params\x82\xa4head", "is a msgpack file, as Flax writes"),
+        (b'{"metadata": {}, "weight_map": {}}', "is an index of weights in several files; give the folder"),
+        (b'{"model_type": "vit"}', "is JSON, as the settings beside weights are; give the folder"),
+        (b"\x1f\x8b\x08\x00" + bytes(9), "is compressed by gzip; unpack it first"),
+        (b"<?xml version='1.0'?><net name='x'>", "is XML, as of an OpenVINO model"),
+        (b"\x1c\x00\x00\x00TFL3" + bytes(9), "is a TensorFlow Lite model"),
+        (b"\xff\xd8\xff\xe0" + bytes(9), "is an image, not a model"),
         (bytes(100), "cannot be read"),
         (b"hello", "5 bytes"),
     ],
@@ -107,7 +117,25 @@ def test_a_missing_file_and_an_empty_folder_are_said(tmp_path) -> None:
     assert "there is no file or folder" in refused(tmp_path / "nowhere.npz")
     assert "has no model.safetensors or pytorch_model.bin" in refused(tmp_path)
     (tmp_path / "model.safetensors.index.json").write_text("{}")
-    assert "weights are in several files" in refused(tmp_path)
+    assert "has no weight_map" in refused(tmp_path)
+    for places, message in (
+        ({"a": "../x.safetensors"}, "names the file '../x.safetensors', which the folder does not hold"),
+        ({"a": "gone.safetensors"}, "names the file 'gone.safetensors', which the folder does not hold"),
+        ({"a": 3}, "has no weight_map"),
+    ):
+        (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+        assert message in refused(tmp_path)
+
+
+def test_a_header_whose_length_looks_like_json_is_read(tmp_path) -> None:
+    """A length of 123 bytes is a brace in the first byte."""
+    header = json.dumps({"a": tensor([2], 0, 8)}).encode().ljust(ord("{"))
+    assert "it holds a." in refused(tmp_path / "x.safetensors", container(header, bytes(8)))
+
+
+def test_a_name_of_a_hub_is_answered_with_how_to_give_it() -> None:
+    with pytest.raises(CheckpointError, match=r"if nobody/vit-x is a repository of Hugging Face, give hf:nobody/vit-x"):
+        vitrail.load("nobody/vit-x")
 
 
 class Trap:
@@ -217,6 +245,7 @@ def test_a_small_file_with_a_head_of_zeros_is_no_bomb(tmp_path) -> None:
         ({"a.npy": npy((-2,), "<f4", bytes(8))}, "does not fill"),
         ({"a.npy": b"\x93NUMPY\x09\x00" + bytes(20)}, "damaged or no .npz"),
         ({"a.npy": b"\x93NUMPY\x01\x00\x76\x00" + b"__import__('os').abort()".ljust(118)}, "damaged or no .npz"),
+        ({"a.npy": b"\x93NUMPY\x01\x00\x76\x00" + b"{'descr': (".ljust(118)}, "the header of a.npy cannot be read"),
     ],
 )
 def test_a_zip_that_is_no_npz_is_refused(members, message, tmp_path) -> None:

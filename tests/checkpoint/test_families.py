@@ -186,7 +186,7 @@ def test_the_names_in_memory_are_read_too(name, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", ["DINOv2", "DINOv2 with registers", "DINOv3", "DINOv2, classes"])
-@pytest.mark.parametrize("size", [(24, 24), (16, 28)])
+@pytest.mark.parametrize("size", [(24, 24), (16, 28), (32, 8)])
 def test_other_sizes_are_as_published(name, size, tmp_path) -> None:
     """Interpolated positions of DINOv2 and rotary ones of DINOv3, of other sizes and rectangles."""
     kind, config, settings, output, _ = FAMILIES[name]
@@ -253,7 +253,7 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in WRITTEN if name != "DINOv2 giant"])
+@pytest.mark.parametrize("name", WRITTEN)
 def test_transformers_loads_what_we_write(name, tmp_path) -> None:
     config, kind, output = WRITTEN[name]
     model = made(config)

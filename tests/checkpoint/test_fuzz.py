@@ -3,6 +3,7 @@
 import json
 import struct
 import tempfile
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,25 @@ def seeds() -> dict[str, bytes]:
             files[to] = (folder / "x.npz").read_bytes()
         vitrail.save(model, folder / "y.safetensors", to="timm")
         files["timm"] = (folder / "y.safetensors").read_bytes()
-        torch.save(recorded("torchvision_token")[0], folder / "x.pth")
+        state = recorded("torchvision_token")[0]
+        torch.save(state, folder / "x.pth")
         files["torch"] = (folder / "x.pth").read_bytes()
+        training = {"teacher": {f"module.{name}": value for name, value in state.items()}, "args": Namespace(lr=0.1)}
+        torch.save(training | {"student": state}, folder / "x.pth", _use_new_zipfile_serialization=False)
+        files["torch, training"] = (folder / "x.pth").read_bytes()
+    tower = {
+        "conv1.weight": torch.zeros(16, 3, 4, 4),
+        "class_embedding": torch.zeros(16),
+        "positional_embedding": torch.zeros(17, 16),
+        **{f"ln_{name}.{part}": torch.ones(16) for name in ("pre", "post") for part in ("weight", "bias")},
+    }
+    block = {"ln_1": (16,), "ln_2": (16,), "attn.out_proj": (16, 16), "mlp.c_fc": (32, 16), "mlp.c_proj": (16, 32)}
+    for name, shape in block.items():
+        tower[f"transformer.resblocks.0.{name}.weight"] = torch.zeros(shape)
+        tower[f"transformer.resblocks.0.{name}.bias"] = torch.zeros(shape[0])
+    tower["transformer.resblocks.0.attn.in_proj_weight"] = torch.zeros(48, 16)
+    tower["transformer.resblocks.0.attn.in_proj_bias"] = torch.zeros(48)
+    files["openclip"] = save(tower)
     files["torchvision"] = save(recorded("torchvision_token")[0])
     return files
 
@@ -73,7 +91,10 @@ def test_a_mutated_file_loads_or_is_refused_in_a_sentence(kind, tmp_path_factory
     path.write_bytes(changed)
     try:
         model = vitrail.load(
-            path, pickle=kind == "torch", **({} if kind in ("vitrail", "google") else {"num_heads": 2})
+            path,
+            pickle=kind.startswith("torch,") or kind == "torch",
+            **({} if kind in ("vitrail", "google") else {"num_heads": 2}),
+            **({"gelu": "quick"} if kind == "openclip" else {}),
         )
     except vitrail.VitrailError:
         return

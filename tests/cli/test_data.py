@@ -252,7 +252,7 @@ def test_nothing_is_written_when_nothing_is_left(tmp_path, capsys) -> None:
         (["sample", "--near", "many"], "--near is 'many'"),
         (["sample", "--near", "12"], "from 0 to 11"),
         (["sample", "--near", "-1"], "--near"),
-        (["sample", "--skip-broken", "some"], "'some' is no budget"),
+        (["sample", "--skip-broken", "some"], "'some' is not a budget"),
         (["sample", "--near", "9" * 5000], "from 0 to 11"),
         (["sample", "--image-size", "big"], "the image size is 'big'"),
         (["sample", "--image-size", "9" * 5000], "the image size is"),
@@ -386,6 +386,6 @@ def test_names_of_any_bytes_are_shown_and_listed_if_they_are_text(tmp_path, caps
     assert out.encode().isascii()
     assert "\x1b" not in out
     assert r"a\nb/\x1b[31m.png" in out
-    assert out.count("its name is no UTF-8") == 2
+    assert out.count("its name is not UTF-8") == 2
     code, report = run_json(capsys, clean, "--skip-broken", "0")
     assert (code, report["images"], sorted(report["classes"])) == (0, 2, ["a\nb", "c"])

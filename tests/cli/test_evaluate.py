@@ -314,7 +314,7 @@ def test_reals_labels_need_their_images_their_classes_and_their_length(
         (("--bootstrap", "3"), "--bootstrap is 3, but must be a whole number of at least 100"),
         (("--split", "tset"), "no tset. Did you mean test?"),
         (("--image-size", "9"), "9"),
-        (("--skip-broken", "few"), "no budget of broken files"),
+        (("--skip-broken", "few"), "not a budget of broken files"),
         (("--csv", "nowhere/all.csv"), "there is no folder nowhere to write all.csv into"),
         (("--csv", "all.txt"), "give a name that ends in .csv"),
         (("--html", "/"), "give a name that ends in .html"),

@@ -155,8 +155,8 @@ def test_missing_words_and_files_are_one_sentence(
     data: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words, said in (
-        (["finetune", str(data)], "--from is not given"),
-        (["finetune", "--from", str(model)], "DATA is not given"),
+        (["finetune", str(data)], "--from is missing"),
+        (["finetune", "--from", str(model)], "DATA is missing"),
         (["finetune", str(data), "--from", str(tmp_path / "none")], "none"),
         (["finetune", str(data), "--from", str(data)], "made.npz"),
         (["finetune", "--resume", str(tmp_path)], "is not fine-tuning that can be resumed"),

@@ -27,7 +27,7 @@ def flags(verb: str) -> dict[str, Field]:
 
 
 def test_choices_are_those_of_the_settings() -> None:
-    assert ("vitrail", *dict.fromkeys(form.name for form in FORMATS)) == NAMES
+    assert ("vitrail", *dict.fromkeys(form.name for form in FORMATS if form.write is not None)) == NAMES
     for verb in ("train", "finetune"):
         own = flags(verb)
         assert own["optimizer"].choices == get_args(OptimizerName)

@@ -55,9 +55,9 @@ def test_json_has_every_image_and_every_error(model: Path, photos: Path, capsys:
     found = json.loads(output.out)
     assert (found["images"], found["failed"]) == (5, 1)
     assert [row["path"] for row in found["predictions"]] == [str(photos / f"{number}.png") for number in range(5)]
-    assert "it is no JPEG" in found["predictions"][2]["error"]
+    assert "it is not a JPEG" in found["predictions"][2]["error"]
     assert len(found["predictions"][0]["top"]) == 3
-    assert "2.png: it is no JPEG" in output.err
+    assert "2.png: it is not a JPEG" in output.err
     assert "1 of 5 images could not be read" in output.err
 
 
@@ -67,7 +67,7 @@ def test_a_file_of_answers_is_told_and_counted(model: Path, photos: Path, capsys
     assert main(["predict", str(model), str(photos), "--out", str(out)]) == 0
     output = capsys.readouterr()
     assert f"5 images in {out}: " in output.out
-    assert "2.png: it is no JPEG" in output.err
+    assert "2.png: it is not a JPEG" in output.err
     assert "1 of 5 images could not be read; their rows" in output.err
     with out.open(newline="") as file:
         assert [row["path"] for row in csv.DictReader(file)] == [str(photos / f"{number}.png") for number in range(5)]

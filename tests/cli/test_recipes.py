@@ -15,6 +15,9 @@ NAMES = [
     *(f"jft300m-{model}" for model in JFT + HYBRIDS),
     *(f"imagenet21k-{model}" for model in ("B/16", "B/32", "L/16-30ep", "L/16-90ep", "L/32-30ep", "L/32-90ep")),
     *(f"imagenet1k-{model}" for model in ("B/16", "B/32", "L/16", "L/32", "H/14")),
+    *("masked-patch-B/16", "mae-B/16"),
+    *(f"{kind}-{data}" for kind in ("masked-patch", "mae") for data in ("cifar10", "fashion-mnist", "photos")),
+    *("dino-S/16", "moco-S/16", "moco-B/16", "dino-cifar10", "dino-photos", "moco-cifar10", "moco-photos"),
     *(f"finetune-{data}" for data in ("imagenet", "cifar10", "cifar100", "pets", "flowers", "vtab", "imagenet-polyak")),
 ]
 
@@ -34,6 +37,8 @@ def test_every_recipe_is_a_row_with_its_command(capsys: pytest.CaptureFixture[st
         elif name.startswith("finetune-"):
             assert row["command"] == f"vitrail finetune DATA --from MODEL --recipe {name}"
             assert row["epochs"] is None
+        elif name.startswith(("masked-patch-", "mae-", "dino-", "moco-")):
+            assert row["command"] == f"vitrail pretrain DATA --recipe {name}"
         else:
             assert row["command"].endswith(f"vitrail train DATA --recipe {name}")
         assert row["about"]

@@ -93,7 +93,7 @@ def test_restart_begins_again_and_keeps_what_was_there(
     assert "--restart" in _said(["train", "--resume", "run", "--threads", "1"], capsys)
     before = _files(here / "run")
     assert main(["train", "photos", *QUICK, "--keep-checkpoints", "9", "--out", "run", "--restart"]) == 0
-    assert "is kept in run-before-1" in capsys.readouterr().err
+    assert "it is now run-before-1" in capsys.readouterr().err
     assert before == _files(here / "run-before-1")
     assert _same_weights(here / "run", place / "run")
 

@@ -311,7 +311,7 @@ def test_a_broken_image_ends_the_run_with_its_name_unless_it_may_be_skipped(
     words = [word for word in words if word not in ("--steps", "6", "--batch")]
     said = _said([*words, "--out", str(tmp_path / "a")], capsys)
     assert "3.png" in said
-    assert "set --skip-broken to pass over such" in said
+    assert "set --skip-broken to skip such" in said
     assert main([*words, "--skip-broken", "10%", "--out", str(tmp_path / "b")]) == 0
     (row,) = read_rows(tmp_path / "b" / "skipped.jsonl")
     assert row["name"].endswith("3.png")

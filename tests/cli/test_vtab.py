@@ -169,7 +169,7 @@ def test_a_broken_list_is_named_with_its_line_before_any_task_is_run(
     assert main(["vtab", str(model), str(broken), *SMALL, "--out", str(out)]) == 2
     captured = capsys.readouterr()
     assert captured.err.strip().splitlines() == [
-        f"vitrail: line 10 of {lists} is no `PATH LABEL` with a label from 0 on: 'images/test/000000.png'."
+        f"vitrail: line 10 of {lists} is not `PATH LABEL` with a label from 0 on: 'images/test/000000.png'."
     ]
     assert not out.exists()
 

@@ -55,6 +55,13 @@ def test_class_names_in_the_file_are_used(tmp_path, key) -> None:
     assert any("never" in note for note in data.notes)
 
 
+def test_class_names_that_are_not_letters_are_refused(tmp_path) -> None:
+    names = np.array([2**31 - 1, 2**31 - 1], np.uint32).view("<U1")
+    np.savez(tmp_path / "x.npz", x=pixels(2, 3, 3), y=np.array([0, 1]), class_names=names)
+    with pytest.raises(InputError, match=r"class names of .* are not text"):
+        open_data(tmp_path / "x.npz")
+
+
 @given(hnp.arrays(np.uint8, hnp.array_shapes(min_dims=3, max_dims=4, min_side=1, max_side=9)))
 def test_axes_are_brought_into_one_order(array) -> None:
     found = to_images(array, "x")
@@ -213,9 +220,9 @@ def test_several_idx_data_sets_in_one_folder_have_to_be_chosen_from(tmp_path) ->
     [
         (b"", "not an idx file"),
         (b"\0\0\x0d\x03" + struct.pack(">3I", 1, 2, 2) + bytes(4), "not an idx file of bytes"),
-        (b"\0\0\x08\x03" + struct.pack(">3I", 2, 2, 2) + bytes(7), "holds only 7"),
-        (b"\0\0\x08\x03" + struct.pack(">3I", 2, 2, 2) + bytes(9), "holds more"),
-        (b"\0\0\x08\x03" + struct.pack(">3I", 2**31, 2**31, 2**31), "holds only 0"),
+        (b"\0\0\x08\x03" + struct.pack(">3I", 2, 2, 2) + bytes(7), "but has only 7"),
+        (b"\0\0\x08\x03" + struct.pack(">3I", 2, 2, 2) + bytes(9), "but has more"),
+        (b"\0\0\x08\x03" + struct.pack(">3I", 2**31, 2**31, 2**31), "but has only 0"),
     ],
 )
 def test_idx_files_whose_header_does_not_fit_are_refused(tmp_path, content, message) -> None:

@@ -34,7 +34,7 @@ def test_every_known_extension_counts_in_any_case_and_nothing_else(tmp_path) -> 
     )
     data = open_data(tmp_path)
     assert names(data) == [*(f"x/{name}" for name in good), "y/z.jpg"]
-    assert any(note.startswith("3 files that are no images were left alone") for note in data.notes)
+    assert any(note.startswith("3 files that are not images were ignored") for note in data.notes)
 
 
 def test_images_deeper_inside_belong_to_the_folder_at_the_top(tmp_path) -> None:

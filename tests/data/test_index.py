@@ -33,7 +33,7 @@ def test_many_names_take_no_object_each() -> None:
     builder = NamesBuilder()
     for number in range(100_000):
         builder.add(b"%07d.jpg" % number)
-    names = builder.done()
+    names = builder.build()
     assert names.blob.nbytes + names.offsets.nbytes == 11 * 100_000 + 8 * 100_001
     assert len(pickle.dumps(names)) < 2_000_000
 

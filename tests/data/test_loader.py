@@ -180,7 +180,7 @@ def broken_set(broken: tuple[int, ...] = (2, 9)) -> Dataset:
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_broken_image_is_named_in_one_sentence(workers: int) -> None:
-    with pytest.raises(ImageError, match=r"^image (2|9): [^\n]* set `skip_broken` to pass over such\.$") as caught:
+    with pytest.raises(ImageError, match=r"^image (2|9): [^\n]* set `skip_broken` to skip such images\.$") as caught:
         training(broken_set(), workers=workers)
     assert caught.value.__cause__ is None
     with pytest.raises(ImageError, match=r"^image 2: [^\n]*$"):

@@ -223,7 +223,7 @@ def test_a_table_that_cannot_be_used_is_refused_in_a_sentence(tmp_path, text, me
     ("text", "message"),
     [
         ('{"path": 1', "line 1 .*cannot be read as JSON"),
-        ("[1]", "line 1 .*no object"),
+        ("[1]", "line 1 .*not an object"),
         ('{"label": "a"}', "no column of paths"),
         ('{"path": ["a"]}', "neither text nor a whole number"),
         ('{"path": "a", "label": true}', "has a label that is neither"),
@@ -251,7 +251,7 @@ def test_lines_of_unequal_length_are_read_as_far_as_they_go(tmp_path) -> None:
 
 
 def test_a_field_without_end_is_a_sentence(tmp_path) -> None:
-    with pytest.raises(InputError, match="no CSV from line"):
+    with pytest.raises(InputError, match="not a CSV from line"):
         open_data(written(tmp_path, 'path,label\n"' + "x" * 200_000 + '",a\n'))
 
 

@@ -121,4 +121,4 @@ def test_a_link_to_a_folder_above_it_is_no_class(tmp_path) -> None:
     (tmp_path / "again").symlink_to(".")
     data = open_data(tmp_path)
     assert (data.labels, len(data)) == (("a", "b"), 2)
-    assert {reason for _, reason in data.ignored} == {"a link to a folder that it lies in"}
+    assert {reason for _, reason in data.ignored} == {"a link to a folder that contains it"}

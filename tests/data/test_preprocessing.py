@@ -86,7 +86,7 @@ def test_the_image_that_cannot_be_read_is_named(tmp_path) -> None:
         Preprocessing()([photo(0), tmp_path / "lost.png"])
     with pytest.raises(ImageError, match=r"image 1: "):
         Preprocessing()([photo(0), b"no image"])
-    with pytest.raises(InputError, match="no images are given"):
+    with pytest.raises(InputError, match="images is empty"):
         Preprocessing()([])
 
 

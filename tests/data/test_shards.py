@@ -216,13 +216,13 @@ def test_a_shard_that_becomes_shorter_is_said_when_it_is_read(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"a.cls": b"cat"}, "no class number"),
-        ({"a.cls": b"-1"}, "no class number"),
+        ({"a.cls": b"cat"}, "not a class number"),
+        ({"a.cls": b"-1"}, "not a class number"),
         ({"a.cls": b"1" * 100}, "too many for a label"),
-        ({"a.cls": b"\xff"}, "no text"),
-        ({"a.json": b"{"}, "no JSON"),
+        ({"a.cls": b"\xff"}, "not text"),
+        ({"a.json": b"{"}, "not JSON"),
         ({"a.json": b'{"label": [1]}'}, "neither a number nor a name"),
-        ({"a.json": b"[" * 100_000}, "no JSON"),
+        ({"a.json": b"[" * 100_000}, "not JSON"),
     ],
 )
 def test_a_broken_label_takes_its_image_out(tmp_path, files, message) -> None:

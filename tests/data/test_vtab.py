@@ -51,11 +51,11 @@ def test_two_halves_make_the_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("images/test/000002.png", r"line 3 of .*test\.txt is no `PATH LABEL`"),
-        ("images/test/000002.png cat", r"line 3 of .*test\.txt is no `PATH LABEL`"),
-        ("images/test/000002.png -1", r"line 3 of .*test\.txt is no `PATH LABEL`"),
-        ("images/test/000002.png 1000000", r"line 3 of .*test\.txt is no `PATH LABEL`"),
-        ("17", r"line 3 of .*test\.txt is no `PATH LABEL`"),
+        ("images/test/000002.png", r"line 3 of .*test\.txt is not `PATH LABEL`"),
+        ("images/test/000002.png cat", r"line 3 of .*test\.txt is not `PATH LABEL`"),
+        ("images/test/000002.png -1", r"line 3 of .*test\.txt is not `PATH LABEL`"),
+        ("images/test/000002.png 1000000", r"line 3 of .*test\.txt is not `PATH LABEL`"),
+        ("17", r"line 3 of .*test\.txt is not `PATH LABEL`"),
         ("../elsewhere.png 1", r"line 3 of .*test\.txt cannot be used: the path leads out"),
         ("/etc/passwd 1", r"line 3 of .*test\.txt cannot be used: the path leads out"),
     ],

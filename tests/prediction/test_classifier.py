@@ -127,7 +127,7 @@ def test_a_model_of_one_channel_sees_the_luma_of_colours(tmp_path) -> None:
         (np.zeros((0, 9, 3), np.uint8), "not empty"),
         (torch.zeros(3, 9, 9), "must be of torch.uint8"),
         (torch.zeros(3, 9, 9, dtype=torch.bfloat16), "must be of torch.uint8"),
-        (b"no image at all", "it is no JPEG"),
+        (b"no image at all", "it is not a JPEG"),
         (b"", "the file is empty"),
         ("nowhere.jpg", "nowhere.jpg: there is no such file"),
         ("https://example.com/x.jpg", "nothing is fetched"),
@@ -142,7 +142,7 @@ def test_what_is_no_image_is_refused_by_name(classifier, image, said) -> None:
 
 @pytest.mark.usefixtures("unchecked")
 def test_what_cannot_be_an_image_is_refused(classifier) -> None:
-    with pytest.raises(vitrail.InputError, match="given as a int, but must be a path"):
+    with pytest.raises(vitrail.InputError, match="an image is a int, but must be a path"):
         classifier.predict(7)
     with pytest.raises(vitrail.ConfigError, match="at least 1"):
         classifier.predict(np.zeros((4, 4), np.uint8), top=0)

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import random
+import zlib
 from collections import Counter
 from pathlib import Path
 from threading import Lock
@@ -145,6 +146,11 @@ def _nearly(one: Path, other: Path) -> bool:
     return True
 
 
+def signed(text: str) -> bytes:
+    """Give an answer a right checksum."""
+    return f"{text[:-1]}, {zlib.crc32(text.encode())}]".encode()
+
+
 DAMAGED = [
     b"\x00\xff not a line",
     b"[0, [[99999, 0.5]], 1]",
@@ -153,6 +159,17 @@ DAMAGED = [
     b"[{}, 3, [], 4]",
     b'[9999999999999999999999, "far"]',
     b"[" * 100_000,
+    *map(
+        signed,
+        (
+            "[0, [[0, 0.5]]]",
+            "[0, [[0, 0.5, 1], [1, 0.5, 1]]]",
+            "[0, [[99999, 0.5], [1, 0.5]]]",
+            "[0, [[0, NaN], [1, 0.5]]]",
+            '[0, [[0, "x"], [1, 0.5]]]',
+            "[0, 3]",
+        ),
+    ),
 ]
 
 
@@ -253,7 +270,7 @@ def test_a_foreign_folder_of_that_name_is_left_alone(model: Path, photos: Path, 
 
 def test_two_processes_do_not_work_on_the_same_output(model: Path, photos: Path, tmp_path: Path) -> None:
     with (
-        Parts.beside(tmp_path / "x.csv").held(),
+        Parts.beside(tmp_path / "x.csv").claimed(),
         pytest.raises(InputError, match="another process is working on"),
     ):
         work(model, [str(photos)], tmp_path / "x.csv")
@@ -310,7 +327,7 @@ def test_when_nothing_can_be_read_there_are_only_errors(model: Path, tmp_path: P
         (folder / f"{number}.jpg").write_bytes(b"no image")
     outcome = work(model, [str(folder)], tmp_path / "x.csv")
     assert (outcome.images, outcome.failed, outcome.labels) == (3, 3, {})
-    assert [row[-1][:10] for row in rows_of(tmp_path / "x.csv")] == ["it is no J"] * 3
+    assert [row[-1][:13] for row in rows_of(tmp_path / "x.csv")] == ["it is not a J"] * 3
 
 
 def test_a_file_without_a_digest_is_known_by_its_weights(

@@ -105,7 +105,7 @@ def test_a_model_of_a_recipe_with_sigmoid_loss_begins_by_saying_no_to_every_clas
 
 
 def test_another_model_keeps_the_heads_and_the_dropout_of_a_recipe() -> None:
-    data = RunData(train=made_dataset(24), held=None)
+    data = RunData(train=made_dataset(24), evaluation=None)
     small = Request(recipe=find_recipe("imagenet21k-B/16"), model="Ti/16", steps=20_000, settings={"batch": 8})
     vit = complete(small, DataConfig(where="made"), data).model
     assert isinstance(vit, ViTConfig)
@@ -126,7 +126,7 @@ KINDS = ("imagenet1k-B/16", "imagenet21k-L/16-90ep", "jft300m-H/14", "jft300m-R5
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_small_twin_of_each_kind_runs(name: str, tmp_path: Path) -> None:
-    data = RunData(train=made_dataset(24), held=made_dataset(6, seed=1, split="val"))
+    data = RunData(train=made_dataset(24), evaluation=made_dataset(6, seed=1, split="val"))
     config = complete(Request(recipe=find_recipe(f"{name}-smoke")), DataConfig(where="made"), data)
     assert config.facts.labels == CLASSES
     assert config.schedule.peak == PRETRAINING[name].row.learning_rate

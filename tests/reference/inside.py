@@ -1,5 +1,7 @@
 """What looking inside computes, in NumPy, from the equations of the papers."""
 
+import itertools
+
 import numpy as np
 
 
@@ -19,3 +21,15 @@ def relevance(maps: list[np.ndarray], slopes: list[np.ndarray]) -> np.ndarray:
     for attention, slope in zip(maps, slopes, strict=True):
         result = result + np.maximum(slope * attention, 0).mean(axis=0) @ result
     return result
+
+
+def unbiased_cka(first: np.ndarray, second: np.ndarray) -> float:
+    """HSIC is the mean of K_ij (L_ij + L_qr - 2 L_iq) over quadruples of different images (Song et al., 2012)."""
+    first, second = first - first.mean(axis=0), second - second.mean(axis=0)
+
+    def hsic(k: np.ndarray, m: np.ndarray) -> float:
+        places = list(itertools.permutations(range(len(k)), 4))
+        return float(np.mean([k[i, j] * (m[i, j] + m[q, r] - 2 * m[i, q]) for i, j, q, r in places]))
+
+    k, m = first @ first.T, second @ second.T
+    return hsic(k, m) / np.sqrt(hsic(k, k) * hsic(m, m))

@@ -13,13 +13,21 @@ from vitrail.runs.bounds import LARGEST
 from vitrail.runs.config import read_config, with_settings
 
 OF_OTHER_KINDS = {"epochs", "model.width", "model.blocks", "model.backbone.width", "model.backbone.blocks"}
+OF_OTHER_OBJECTIVES = {
+    "objective.local_size": "dino",
+    "objective.local_views": "dino",
+    "objective.prototypes": "dino",
+    "objective.hidden": "dino",
+    "objective.bottleneck": "dino",
+    "objective.outputs": "moco",
+}
 
 
 def test_every_bound_is_of_a_setting() -> None:
-    assert set(LARGEST) <= set(flatten(to_dict(made_config()))) | OF_OTHER_KINDS
+    assert set(LARGEST) <= set(flatten(to_dict(made_config()))) | OF_OTHER_KINDS | set(OF_OTHER_OBJECTIVES)
 
 
-@pytest.mark.parametrize("path", sorted(set(LARGEST) - OF_OTHER_KINDS))
+@pytest.mark.parametrize("path", sorted(set(LARGEST) - OF_OTHER_KINDS - set(OF_OTHER_OBJECTIVES)))
 def test_a_number_beyond_its_bound_is_refused_by_its_name(path: str) -> None:
     settings = to_dict(made_config())
     pair = isinstance(flatten(settings)[path], list)
@@ -27,6 +35,13 @@ def test_a_number_beyond_its_bound_is_refused_by_its_name(path: str) -> None:
         value = [number, number] if pair else float(min(number, 10**300)) if path == "minutes" else number
         with pytest.raises(ConfigError, match=path.removeprefix("model.").removeprefix("preprocessing.")):
             read_config(with_settings(settings, {path: value}), "the settings")
+
+
+@pytest.mark.parametrize(("path", "kind"), OF_OTHER_OBJECTIVES.items())
+def test_a_number_of_an_objective_beyond_its_bound_is_refused_by_its_name(path: str, kind: str) -> None:
+    changes = {"objective.kind": kind, path: int(LARGEST[path]) + 2}
+    with pytest.raises(ConfigError, match=path.removeprefix("objective.")):
+        read_config(with_settings(to_dict(made_config()), changes), "the settings")
 
 
 FLOATS = [path for path, value in flatten(to_dict(made_config())).items() if isinstance(value, float)]

@@ -179,7 +179,7 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path: Path) -> None:
 
     loops: list[Loop] = []
     run = made_run(tmp_path / "run", made_config(steps=3, log_every=1, averaging=None))
-    run = replace(run, data=replace(run.data, held=None))
+    run = replace(run, data=replace(run.data, evaluation=None))
     real = Run.loop
 
     def looping(self: Run, **rest: Any) -> Loop:
@@ -282,11 +282,11 @@ def test_who_asks_to_stop_does_not_wait_for_an_evaluation(tmp_path: Path, monkey
     stop, seen = StopSignal(), []
     real = held_out_module.noted
 
-    def asking(batches: Any, held: Any, file: Any) -> Any:
-        for batch in real(batches, held, file):
-            if held is stopped.data.held:
+    def asking(batches: Any, evaluation: Any, file: Any) -> Any:
+        for batch in real(batches, evaluation, file):
+            if evaluation is stopped.data.evaluation:
                 seen.append(1)
-                stop._ask(signal.SIGTERM, None)
+                stop._request(signal.SIGTERM, None)
             yield batch
 
     monkeypatch.setattr(held_out_module, "noted", asking)

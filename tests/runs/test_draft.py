@@ -28,7 +28,7 @@ def test_a_shorter_run_warms_up_for_its_share_and_a_longer_one_as_long(
 
 
 def test_a_run_without_a_step_is_refused(draft: Draft) -> None:
-    with pytest.raises(ConfigError, match="steps is 0, but must be at least 1"):
+    with pytest.raises(ConfigError, match="steps is 0, but must be a whole number of at least 1"):
         draft.lasting(0)
 
 

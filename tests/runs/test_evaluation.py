@@ -13,9 +13,9 @@ from vitrail.runs.evaluation import open_evaluation_data, trained_on
 
 def _learned(where: object, *, fraction: float = 0.25, seed: int = 7, old: bool = False) -> dict[str, object]:
     """The provenance of a model, as a run on what lies there writes it, or wrote it before facts were kept apart."""
-    held = names_digest(open_run_data(DataConfig(where=str(where), val_fraction=fraction), seed=seed).held)
-    data = {"where": str(where), "val_fraction": fraction} | ({"held": held} if old else {})
-    return {"config": {"seed": seed, "data": data} | ({} if old else {"facts": {"held_digest": held}})}
+    evaluation = names_digest(open_run_data(DataConfig(where=str(where), val_fraction=fraction), seed=seed).evaluation)
+    data = {"where": str(where), "val_fraction": fraction} | ({"held": evaluation} if old else {})
+    return {"config": {"seed": seed, "data": data} | ({} if old else {"facts": {"held_digest": evaluation}})}
 
 
 def _names(*splits: str) -> list[str]:
@@ -45,11 +45,11 @@ def test_one_pile_is_everything_but_for_the_model_that_learned_from_it(tmp_path:
     everything = open_evaluation_data(where, split=None, provenance=_learned(elsewhere))
     assert (everything.split, len(everything)) == (None, 16)
     assert described(everything) == f"all of {where}"
-    held = open_evaluation_data(where, split=None, provenance=_learned(f"{where}/../photos"))
-    assert (held.split, len(held)) == ("val", 4)
-    assert "is what the model learned from" in held.notes[-1]
+    evaluation = open_evaluation_data(where, split=None, provenance=_learned(f"{where}/../photos"))
+    assert (evaluation.split, len(evaluation)) == ("val", 4)
+    assert "is what the model learned from" in evaluation.notes[-1]
     rest = open_evaluation_data(where, split="train", provenance=_learned(where))
-    assert not {held.name(index) for index in range(4)} & {rest.name(index) for index in range(12)}
+    assert not {evaluation.name(index) for index in range(4)} & {rest.name(index) for index in range(12)}
     learned = _learned(where)
     moved = (tmp_path / "photos").rename(tmp_path / "moved")
     assert len(open_evaluation_data(str(moved), split=None, provenance=learned)) == 4
@@ -57,7 +57,7 @@ def test_one_pile_is_everything_but_for_the_model_that_learned_from_it(tmp_path:
     tree(tmp_path / "photos", ["a/0-new.png"])
     changed = open_evaluation_data(where, split=None, provenance=learned)
     assert (changed.split, len(changed)) == (None, 17)
-    assert "is not what it was when the model learned from it" in changed.notes[-1]
+    assert "has changed since the model learned from it" in changed.notes[-1]
 
 
 def test_the_classes_are_those_of_every_split(tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_the_held_out_images_are_those_that_the_run_held_out(tmp_path: Path) -> 
     import vitrail
 
     run = vitrail.data.open(path, split="val", val_fraction=0.25, seed=7)
-    held = open_evaluation_data(str(path), split=None, provenance=_learned(path), seed=99)
-    np.testing.assert_array_equal(held.rows, run.rows)
+    evaluation = open_evaluation_data(str(path), split=None, provenance=_learned(path), seed=99)
+    np.testing.assert_array_equal(evaluation.rows, run.rows)
 
 
 @pytest.mark.parametrize(

@@ -152,11 +152,11 @@ def test_data_with_val_and_test_is_swept_on_val_and_trained_on_both(tmp_path: Pa
     np.savez(tmp_path / "three.npz", **arrays, **targets)
     where = DataConfig(where=str(tmp_path / "three.npz"), role="dev")
     tried = open_run_data(where, seed=0)
-    assert tried.held is not None
-    assert (len(tried.train), len(tried.held), tried.held.split) == (15, 9, "val")
+    assert tried.evaluation is not None
+    assert (len(tried.train), len(tried.evaluation), tried.evaluation.split) == (15, 9, "val")
     final = open_run_data(replace(where, role="transfer"), seed=0)
-    assert final.held is not None
-    assert (len(final.train), len(final.held), final.held.split) == (24, 6, "test")
+    assert final.evaluation is not None
+    assert (len(final.train), len(final.evaluation), final.evaluation.split) == (24, 6, "test")
     seen = {final.train.image(index).numpy().tobytes() for index in range(24)}
     own = {image.transpose(2, 0, 1).tobytes() for name in ("train", "val") for image in arrays[f"x_{name}"]}
     assert seen == own

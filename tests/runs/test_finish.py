@@ -18,7 +18,7 @@ def test_the_report_of_a_run_with_many_classes_has_its_accuracy(
 ) -> None:
     monkeypatch.setattr(mistakes, "MOST_CLASSES_IN_MATRIX", 2)
     run = made_run(tmp_path / "run", made_config(steps=4))
-    data = RunData(train=made_dataset(42), held=made_dataset(13, seed=1, split="test"))
+    data = RunData(train=made_dataset(42), evaluation=made_dataset(13, seed=1, split="test"))
     result = conduct(replace(run, data=data), _Heard(), StopSignal())
     page = run.folder.report.read_text()
     assert f"test accuracy</dt><dd><b>{result.accuracy:.2%}</b>" in page

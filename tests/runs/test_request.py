@@ -14,7 +14,7 @@ WHERE = DataConfig(where="made")
 
 
 def _complete(**asked: Any) -> RunConfig:
-    data = RunData(train=made_dataset(48), held=made_dataset(6, seed=1, split="val"))
+    data = RunData(train=made_dataset(48), evaluation=made_dataset(6, seed=1, split="val"))
     return complete(Request(**asked), WHERE, data)
 
 

@@ -35,8 +35,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def _held(run: Run) -> Dataset:
-    assert run.data.held is not None
-    return run.data.held
+    assert run.data.evaluation is not None
+    return run.data.evaluation
 
 
 @pytest.fixture(scope="module")

@@ -134,8 +134,8 @@ def test_a_task_is_run_by_its_row_of_table_4(source: Source, tmp_path: Path) -> 
     assert config.evaluate_every == 2_500
     assert config.model.num_classes == 4
     assert len(run.data.train) == 1_200
-    assert run.data.held is not None
-    assert run.data.held.split == "test"
+    assert run.data.evaluation is not None
+    assert run.data.evaluation.split == "test"
 
 
 def test_any_setting_can_be_changed(source: Source, tmp_path: Path) -> None:

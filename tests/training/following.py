@@ -18,7 +18,7 @@ from vitrail.base.ranks import Ranks
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, View
 from vitrail.data.transforms import normalise
-from vitrail.model.contract import Model
+from vitrail.model.contract import Model, ModelConfig
 from vitrail.report.markup import text
 from vitrail.report.section import Section, section
 from vitrail.runs.config import DataFacts, Execution, RunConfig
@@ -39,8 +39,7 @@ class FollowingConfig(ObjectiveConfig, kind="following"):
     side: int = 4
     """Pixels of the small view."""
 
-    @property
-    def views(self) -> tuple[View, ...]:
+    def views(self, model: ModelConfig) -> tuple[View, ...]:  # noqa: ARG002 - the same for every model
         return (View(augmentation=Augmentation(area=(0.2, 0.6)), image_size=(self.side, self.side)),)
 
     def learner(self, model: Model, task: Task) -> "Following":
@@ -93,14 +92,14 @@ class Following(Learner):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Distance(RunEvaluator[float]):
-    """The mean of the representations of a fixed image."""
+    """The mean size of the representation of a fixed image; its plain mean is near 0, where rounding is everything."""
 
     name: str = "distance"
     every: int = 4
 
     def evaluate(self, model: Model) -> float:
         with torch.no_grad():
-            return model(torch.ones(1, 3, *model.config.image_size)).mean().item()
+            return model(torch.ones(1, 3, *model.config.image_size)).abs().mean().item()
 
     def figures(self, outcome: float) -> dict[str, float]:
         return {"mean": outcome}
@@ -130,7 +129,7 @@ def following_run(folder: Path, config: RunConfig | None = None, *, ranks: Ranks
     unlabelled = replace(data, targets=np.full(len(data), -1), labels=())
     run = made_run(folder, config or following_config(), ranks=ranks)
     return replace(
-        run, data=RunData(train=unlabelled, held=None), further=(Distance(), Distance(name="often", every=3))
+        run, data=RunData(train=unlabelled, evaluation=None), further=(Distance(), Distance(name="often", every=3))
     )
 
 

@@ -115,7 +115,7 @@ def made_run(folder: Path, config: RunConfig | None = None, *, ranks: Ranks | No
     folder.mkdir(parents=True, exist_ok=True)
     return Run(
         config=config or made_config(),
-        data=RunData(train=made_dataset(42), held=made_dataset(HELD, seed=1, split="val")),
+        data=RunData(train=made_dataset(42), evaluation=made_dataset(HELD, seed=1, split="val")),
         folder=RunFolder(path=folder),
         ranks=ranks or Ranks(),
     )
@@ -153,10 +153,10 @@ class StopAfter(StopSignal):
         self.looks, self.here = looks, here
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         self.looks -= 1
         return self.here and self.looks <= 0
 
-    @asked.setter
-    def asked(self, value: bool) -> None:
+    @requested.setter
+    def requested(self, value: bool) -> None:
         """Ignore what a real signal would set."""

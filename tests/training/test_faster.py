@@ -72,7 +72,7 @@ def test_a_checkpoint_of_another_model_lists_every_difference(tmp_path: Path) ->
     loop = made_loop(made_run(tmp_path / "one", config))
     deeper = replace(config, model=replace(config.model, depth=3, mlp_dim=32))
     other = made_loop(made_run(tmp_path / "other", deeper))
-    with pytest.raises(CheckpointError, match=r"encoder\.blocks\.2.*is too many.*mlp\.hidden\.weight of \(32, 8\)"):
+    with pytest.raises(CheckpointError, match=r"encoder\.blocks\.2.*is surplus.*mlp\.hidden\.weight of \(32, 8\)"):
         loop.state.restore(other.state.tensors(), Progress())
 
 

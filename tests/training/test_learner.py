@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 
 import vitrail
 from tests.runs.test_conduct import _Heard
-from tests.training.following import Distance, Following, following_config, following_run, resumed_loop
+from tests.training.following import Distance, Following, FollowingConfig, following_config, following_run, resumed_loop
 from tests.training.making import StopAfter, assert_same, made_dataset, made_loop, made_run, weights
 from vitrail.base.errors import ConfigError
 from vitrail.base.lines import read_rows
 from vitrail.checkpoint.files import load
 from vitrail.model.build import build
+from vitrail.model.contract import Model
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import Execution
+from vitrail.training.learner import Task
 from vitrail.training.loop import Loop, StoppedError
 from vitrail.training.optimizers import OptimizerConfig, parameter_groups
 from vitrail.training.schedules import Schedule
@@ -131,6 +133,62 @@ def test_only_the_model_is_saved(tmp_path: Path) -> None:
     assert model.info.labels is None
     assert (result.accuracy, result.split) == (None, None)
     assert result.figures.keys() == {"distance_mean", "often_mean"}
+
+
+class _Hooked(Following):
+    """A learner that saves its teacher, leaves the projector alone for three steps, and counts its steps."""
+
+    begun: ClassVar[list[tuple[int, int]]] = []
+
+    @property
+    def saved(self) -> Model:
+        return self.teacher
+
+    def before_step(self, step: int, steps: int) -> None:
+        self.begun.append((step, steps))
+
+    def adjust_gradients(self, step: int, steps: int) -> None:  # noqa: ARG002 - not needed here
+        if step < 3:
+            self.projector.weight.grad = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _HookedConfig(FollowingConfig, kind="hooked"):
+    def learner(self, model: Model, task: Task) -> Following:
+        return _Hooked(model, self, task)
+
+    def check_batch(self, batch: int, *, whole: bool) -> None:
+        if batch < 4 or not whole:
+            raise ConfigError(f"a batch of {batch} is too small, or in pieces.")
+
+
+def test_a_learner_prepares_each_step_and_drops_gradients(tmp_path: Path) -> None:
+    _Hooked.begun.clear()
+    loop = made_loop(following_run(tmp_path, following_config(objective=_HookedConfig())))
+    learner, batches = _learner(loop), loop.batches(0)
+    start = learner.projector.weight.detach().clone()
+    for step in range(4):
+        loop.state.progress.step = step
+        loop.take(next(batches), 1e-2)
+        assert torch.equal(learner.projector.weight, start) == (step < 3)
+    assert _Hooked.begun == [(step, 10) for step in range(4)]
+
+
+def test_a_learner_may_save_its_teacher_which_is_then_what_is_measured(tmp_path: Path) -> None:
+    run = following_run(tmp_path / "run", following_config(objective=_HookedConfig()))
+    result = conduct(run, _Heard(), StopSignal())
+    twin = made_loop(following_run(tmp_path / "twin", following_config(objective=_HookedConfig())))
+    twin.run()
+    model = load(run.folder.model)
+    assert_same(dict(model.state_dict()), dict(_learner(twin).teacher.state_dict()))
+    assert result.figures["distance_mean"] == Distance().evaluate(model.eval())
+
+
+def test_an_objective_may_refuse_a_batch_before_the_run(tmp_path: Path) -> None:
+    following_run(tmp_path, following_config(objective=_HookedConfig())).check()
+    for changes in ({"batch": 2}, {"execution": Execution(micro_batch=4)}):
+        with pytest.raises(ConfigError, match="too small"):
+            following_run(tmp_path, following_config(objective=_HookedConfig(), **changes)).check()
 
 
 def test_the_best_may_be_the_least(tmp_path: Path) -> None:

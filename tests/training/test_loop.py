@@ -194,7 +194,7 @@ def test_a_terminal_that_is_closed_under_nohup_stops_nothing() -> None:
     try:
         with StopSignal() as stop:
             signal.raise_signal(signal.SIGHUP)
-            assert not stop.asked
+            assert not stop.requested
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -208,7 +208,7 @@ def test_a_signal_interrupts_at_once_where_there_is_nothing_to_save() -> None:
 def test_signals_ask_once_and_the_second_ctrl_c_does_not_wait() -> None:
     with StopSignal() as stop, stop.deferred():
         signal.raise_signal(signal.SIGTERM)
-        assert stop.asked
+        assert stop.requested
         assert stop.exit_code == 143
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)

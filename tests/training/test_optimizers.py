@@ -95,6 +95,47 @@ def test_weights_follow_the_equations(name: str, reference, by: str) -> None:
     np.testing.assert_allclose(model.weight.detach().numpy(), expected, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+@pytest.mark.parametrize("by", ["rate", "schedule"])
+def test_weight_decay_goes_to_its_end_by_a_cosine(name: str, by: str) -> None:
+    """Without a gradient only decay moves a weight: by (1 - rate * decay) in each step."""
+    model = OneKernel()
+    with torch.no_grad():
+        model.weight.fill_(1.0)
+    config = OptimizerConfig(name=name, weight_decay=0.04, weight_decay_end=0.4, decay_by=by)  # type: ignore[arg-type]
+    optimizer = make_optimizer(learner_of(model), config, 0.5)
+    expected = 1.0
+    for step in range(8):
+        model.weight.grad = torch.zeros(4, 3)
+        set_rate(optimizer, 0.25, done=step / 8)
+        optimizer.step()
+        decay = 0.4 - 0.36 * (1 + np.cos(np.pi * step / 8)) / 2
+        expected *= 1 - 0.25 * decay / (0.5 if by == "schedule" else 1.0)
+    np.testing.assert_allclose(model.weight.detach().numpy(), np.full((4, 3), expected), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd", "muon"])
+def test_a_weight_without_a_gradient_stays_and_begins_late(name: str) -> None:
+    model = create("Ti/16", num_classes=3, image_size=32, depth=1)
+    late = model.get_parameter("encoder.blocks.0.mlp.out.weight")
+    start = late.detach().clone()
+    config = OptimizerConfig(name=name, weight_decay=0.1)  # type: ignore[arg-type]
+    optimizer = make_optimizer(learner_of(model), config, 0.1)
+    for step in range(3):
+        for weight in model.parameters():
+            weight.grad = torch.ones_like(weight)
+        late.grad = None if step < 2 else late.grad
+        optimizer.step()
+        assert torch.equal(late, start) == (step < 2)
+
+
+def test_an_end_of_weight_decay_needs_a_beginning() -> None:
+    with pytest.raises(ConfigError, match="weight_decay above 0"):
+        OptimizerConfig(weight_decay_end=0.4)
+    with pytest.raises(ConfigError, match="weight_decay_end is 0"):
+        OptimizerConfig(weight_decay=0.1, weight_decay_end=0.0)
+
+
 def names_in(group: dict[str, Any], model: nn.Module) -> list[str]:
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     return [names[id(parameter)] for parameter in group["params"]]

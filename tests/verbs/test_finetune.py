@@ -67,8 +67,8 @@ def test_a_stored_plan_is_resumed_with_its_own_settings(request_: FinetuneReques
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"data": None}, "`data` is not given"),
-        ({"start": None}, "`start` is not given; .* or a run to `resume`"),
+        ({"data": None}, "`data` is missing"),
+        ({"start": None}, "`start` is missing; .* or a run to `resume`"),
         ({"rates": (0.1,), "quick": True}, "`rates` are tried on a dev split"),
         ({"frozen": True, "freeze": ("head.*",)}, "`freeze` has nothing to add"),
         ({"patience": 2}, "leave `patience` and `evaluate_every` out"),

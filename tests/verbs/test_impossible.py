@@ -51,6 +51,13 @@ def test_numbers_of_fewshot(name: str, value: object, model: Path, data: Path) -
         vitrail.fewshot(model, data, cache=False, **settings)
 
 
+@pytest.mark.parametrize("value", [0, -1, "2", math.nan, math.inf, 10**12, 10**300], ids=str)
+@pytest.mark.parametrize("name", ["steps", "epochs", "minutes", "channels"])
+def test_numbers_of_train(name: str, value: object, data: Path, tmp_path: Path) -> None:
+    with pytest.raises(VitrailError, match=rf"`?{name}`? is .*, but must be"):
+        vitrail.train(data, out=tmp_path / "run", **QUICK | {name: value})
+
+
 @pytest.mark.parametrize("name", ["num_classes", "channels", "image_size"])
 @pytest.mark.parametrize("value", [-1, 1.5, 10**12, 10**300, math.nan])
 def test_numbers_of_models(name: str, value: object) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from vitrail.base.errors import ConfigError
 from vitrail.verbs.finetune import FinetuneRequest
-from vitrail.verbs.keywords import FinetuneKeywords, TrainKeywords, VtabKeywords
+from vitrail.verbs.keywords import FinetuneKeywords, PretrainKeywords, TrainKeywords, VtabKeywords
+from vitrail.verbs.pretrain import PretrainRequest
 from vitrail.verbs.request import make_request
 from vitrail.verbs.train import TrainRequest
 from vitrail.verbs.vtab import VtabRequest
@@ -17,6 +18,7 @@ from vitrail.verbs.vtab import VtabRequest
     ("keywords", "request_kind", "positional"),
     [
         (TrainKeywords, TrainRequest, {"data"}),
+        (PretrainKeywords, PretrainRequest, {"data", "others"}),
         (FinetuneKeywords, FinetuneRequest, {"data", "start"}),
         (VtabKeywords, VtabRequest, {"model", "root"}),
     ],

@@ -43,7 +43,7 @@ def test_models_of_a_pattern_that_do_not_fit_are_named_and_one_by_name_is_refuse
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ("b/*", "the pattern 'b/\\*' fits no model.*Did you mean B/"),
+        ("b/*", "the pattern 'b/\\*' matches no model.*Did you mean B/"),
         ("b/16", "there is no model 'b/16'"),
         ([], "there is no pattern"),
     ],

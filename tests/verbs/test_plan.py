@@ -37,6 +37,8 @@ def test_a_config_and_a_model_keep_their_own_size() -> None:
     [
         ({"epochs": 0}, "epochs is 0, but must be above 0"),
         ({"memory": float("nan")}, "memory is nan"),
+        ({"epochs": 1e308}, "epochs is 1e\\+308, but must be above 0, from 1e-30 to 1e\\+30"),
+        ({"device_flops": 1e-320}, "device_flops is"),
         ({"utilisation": 33}, "utilisation is 33, but must be above 0 and at most 1"),
         ({"preset": "jft"}, "there is no preset 'jft'.*Did you mean jft300m"),
     ],

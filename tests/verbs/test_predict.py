@@ -3,11 +3,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import vitrail
+from tests.checkpoint.making import recorded
 from tests.data.pictures import photo
 from tests.prediction.making import LABELS, by_hand, saved_model, saved_photos
 from tests.runtime.test_engine import Means
+from vitrail.base.errors import VitrailError
 from vitrail.prediction.prediction import Prediction
 from vitrail.verbs.predict import predict
 
@@ -53,7 +56,7 @@ def test_a_folder_and_a_pattern_give_a_list_and_note_what_is_broken(model: Path,
     heard: list[str] = []
     assert predict(model, photos, note=heard.append) == wanted
     assert len(heard) == 1
-    assert "broken.png: it is no JPEG" in heard[0]
+    assert "broken.png: it is not a JPEG" in heard[0]
     assert predict(model, str(photos / "[0-4].png")) == wanted
 
 
@@ -101,3 +104,13 @@ def test_settings_of_a_classifier_are_its_own(model: Path, photos: Path) -> None
         predict(classifier, photos, batch=3)
     with pytest.raises(vitrail.ConfigError, match="image_size is for models"):
         predict(classifier, photos, image_size=16)
+
+
+def test_what_a_file_of_another_library_does_not_tell_is_given_by_the_caller(tmp_path: Path) -> None:
+    weights, _, _ = recorded("timm_token")
+    torch.save(weights, tmp_path / "weights.pth")
+    path, answers = tmp_path / "weights.pth", {"num_heads": 3, "architecture": "timm"}
+    expected = predict(vitrail.load(path, pickle=True, image_size=(16, 24), **answers), photo(3, 16, 24))
+    assert predict(path, photo(3, 16, 24), pickle=True, image_size=(16, 24), **answers) == expected
+    with pytest.raises(VitrailError, match="num_heads"):
+        predict(path, photo(3, 16, 24), pickle=True, image_size=(16, 24), architecture="timm")

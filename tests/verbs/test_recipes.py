@@ -29,7 +29,7 @@ def test_one_recipe_has_its_command_cost_and_the_papers_result() -> None:
 
 @pytest.mark.parametrize("name", ["imagenet1k-B/15", "finetune-pet", "nothing-*"])
 def test_what_is_not_a_recipe_is_one_sentence(name) -> None:
-    with pytest.raises(ConfigError, match=r"Did you mean|fits no recipe"):
+    with pytest.raises(ConfigError, match=r"Did you mean|matches no recipe"):
         vitrail.list_recipes(name)
 
 

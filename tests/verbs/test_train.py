@@ -11,7 +11,8 @@ from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
 from vitrail.cli.main import main
-from vitrail.verbs.train import TrainRequest, settle, stored_execution
+from vitrail.verbs.settle import settle, stored_execution
+from vitrail.verbs.train import TrainRequest
 
 
 @pytest.fixture(scope="module")

@@ -100,12 +100,12 @@ def check_method(method: Method, engine: Engine, settings: MethodSettings) -> No
 
 
 def is_signed(method: Method) -> bool:
-    """Tell whether values below 0 of a map speak against the class."""
+    """Return whether values below 0 of a map speak against the class."""
     return method in _SIGNED
 
 
 def needs_class(method: Method) -> bool:
-    """Tell whether the map depends on the class."""
+    """Return whether the map depends on the class."""
     return method not in _CLASSLESS
 
 

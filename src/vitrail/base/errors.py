@@ -7,6 +7,7 @@
     |   |-- CheckpointError a file of weights that is damaged, unknown, or does not fit
     |   `-- ImageError      one image that is broken, too large, or of a format that is not read
     |-- WriteError          a file that could not be written: a full disk, a folder without permission
+    |-- NetworkError        a download that failed: no network, a server that refuses, other bytes than were published
     |-- WorkerError         a process that read images and was ended from outside
     `-- RankError           another rank that has ended, without which this one cannot work
 
@@ -52,6 +53,12 @@ class ImageError(InputError):
 
 class WriteError(VitrailError):
     """A file that could not be written; the file that was there before is unchanged."""
+
+    exit_code = 1
+
+
+class NetworkError(VitrailError):
+    """A download that failed; what was received stays where the same command resumes."""
 
     exit_code = 1
 

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -119,8 +119,10 @@ def check_writable(path: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """Return the user's cache folder."""
-    caches = os.environ.get("XDG_CACHE_HOME", "")
+    """Return the folder for what can be made or got again: VITRAIL_CACHE, or vitrail in the user's cache folder."""
+    own, caches = os.environ.get("VITRAIL_CACHE", ""), os.environ.get("XDG_CACHE_HOME", "")
+    if own:
+        return Path(own).absolute()
     return (Path(caches) if Path(caches).is_absolute() else Path.home() / ".cache") / "vitrail"
 
 
@@ -129,12 +131,13 @@ _locks: set[int] = set()
 
 
 @contextmanager
-def hold(lock: Path) -> Iterator[None]:
+def hold(lock: Path, *, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Keep other processes out of a folder during the block; `lock` is a file in it.
 
-    The system releases the lock of a process that ends, however it ends: a file that a kill left behind locks nothing.
+    A lock that another process has is refused, or `waiting` is called until it is free: it sleeps for a while. The
+    system releases the lock of a process that ends, however it ends: a file that a kill left behind locks nothing.
     """
-    handle = _take(lock)
+    handle = _take(lock, waiting)
     _locks.add(handle)
     try:
         yield
@@ -146,7 +149,7 @@ def hold(lock: Path) -> Iterator[None]:
             os.close(handle)
 
 
-def _take(lock: Path) -> int:
+def _take(lock: Path, waiting: Callable[[], None] | None) -> int:
     """Open and lock the file; try again if its owner has just removed it."""
     while True:
         try:
@@ -157,23 +160,30 @@ def _take(lock: Path) -> int:
             ) from None
         with ExitStack() as stack:
             stack.callback(os.close, handle)
-            _lock(handle, lock.parent)
+            _lock(handle, lock.parent, waiting)
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), lock.stat()):
                     stack.pop_all()
                     return handle
 
 
-def _lock(handle: int, folder: Path) -> None:
+def _lock(handle: int, folder: Path, waiting: Callable[[], None] | None) -> None:
     if os.name != "posix":
         return
     import fcntl
 
     with suppress(OSError):  # some file systems have no locks
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(f"another process is working on {folder}; wait for it, or give another `out`.") from None
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if waiting is None:
+                    raise InputError(
+                        f"another process is working on {folder}; wait for it, or give another `out`."
+                    ) from None
+                waiting()
+            else:
+                return
 
 
 def _leave_to_parent() -> None:

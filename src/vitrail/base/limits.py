@@ -82,6 +82,12 @@ HEADER_BYTES = Limit(
     reason="the header of a safetensors file; one with 21,843 class names takes 1 MB",
 )
 ENTRIES = Limit(name="entries", default=100_000, unit="entries", reason="the files in one .npz or torch file")
+ELEMENTS = Limit(
+    name="elements",
+    default=200_000,
+    unit="elements",
+    reason="the parts of a MATLAB file; the classes of ImageNet's kit take 75,000",
+)
 UNPACKED_BYTES = Limit(
     name="unpacked_bytes", default=256 * 2**20, unit="bytes", reason="what any compressed file may unpack to"
 )
@@ -94,11 +100,17 @@ ARRAY_GROWTH = Limit(
 WEIGHTS_GROWTH = Limit(
     name="weights_growth", default=8, unit="times its size", reason="weights, of which only a head of zeros compresses"
 )
+DOWNLOAD_BYTES = Limit(
+    name="download_bytes",
+    default=64 * 2**30,
+    unit="bytes",
+    reason="one file that `vitrail pull` gets; the largest has 27 GB",
+)
 
 LIMITS = (
     *(IMAGE_BYTES, IMAGE_PIXELS, JPEG_WORK, INPUT_PIXELS, TOKENS),
-    *(TEXT_BYTES, LIST_BYTES, LINE_BYTES, HEADER_BYTES, ENTRIES),
-    *(UNPACKED_BYTES, ARRAY_GROWTH, WEIGHTS_GROWTH),
+    *(TEXT_BYTES, LIST_BYTES, LINE_BYTES, HEADER_BYTES, ENTRIES, ELEMENTS),
+    *(UNPACKED_BYTES, ARRAY_GROWTH, WEIGHTS_GROWTH, DOWNLOAD_BYTES),
 )
 """Every bound, for the documentation."""
 

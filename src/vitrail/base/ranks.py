@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -48,6 +49,18 @@ class Ranks:
             dist.all_reduce(tensor)
         return tensor
 
+    def sum_learned(self, tensor: Tensor) -> Tensor:
+        """Add a tensor over all ranks, such that gradients flow back to each."""
+        return tensor if self.world == 1 else cast("Tensor", _LearnedSum.apply(tensor))  # type: ignore[no-untyped-call]
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """Put the rows of all ranks, which have equally many, one after the other; no gradient flows back."""
+        if self.world == 1:
+            return rows
+        parts = [torch.empty_like(rows) for _ in range(self.world)]
+        dist.all_gather(parts, rows.detach().contiguous())
+        return torch.cat(parts)
+
     def any(self, flag: bool) -> bool:
         """Return whether the flag is set on any rank."""
         return flag if self.world == 1 else bool(self.sum(torch.tensor(int(flag), device=self.device)))
@@ -75,6 +88,24 @@ class Ranks:
     def wait(self) -> None:
         """Wait until every rank has called this."""
         self.agree(0)
+
+
+class _LearnedSum(torch.autograd.Function):
+    """A sum over ranks: what each rank adds acts on the loss of all of them, whose gradients add up in turn."""
+
+    @staticmethod
+    def forward(_: Any, tensor: Tensor) -> Tensor:
+        """Add the tensors of all ranks."""
+        total = tensor.detach().clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(_: Any, gradient: Tensor) -> Tensor:
+        """Add the gradients of all ranks."""
+        total = gradient.clone()
+        dist.all_reduce(total)
+        return total
 
 
 def is_first() -> bool:

@@ -30,7 +30,7 @@ def unguarded(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
-def write_csv(file: BinaryIO, rows: Iterable[Sequence[str | float | None]]) -> None:
+def write_csv(file: BinaryIO, rows: Iterable[Sequence[str | int | float | None]]) -> None:
     """Write rows in UTF-8; lone surrogates are escaped, and nothing is a formula.
 
     A row with a carriage return, which csv takes for plain, or with a cell that is guarded is quoted.

@@ -87,7 +87,10 @@ def _read_header(
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
         if read is None:
             raise _damaged(path, f"{entry.filename} is of the unknown .npy version {version}")
-        shape, fortran, kind = read(stream)
+        try:
+            shape, fortran, kind = read(stream)
+        except Exception as error:  # NumPy reads it as Python text, which fails in any way
+            raise ValueError(f"the header of {entry.filename} cannot be read ({error})") from None
         offset = stream.tell()
     if kind.hasobject:
         raise CheckpointError(

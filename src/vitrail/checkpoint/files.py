@@ -28,6 +28,7 @@ from vitrail.model.checks import check_size
 from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.info import ModelInfo
 from vitrail.model.init import fill_fixed_tables
+from vitrail.published.find import find_published, located
 
 ZERO_HEAD = "the head is all zeros, so every class gets the same score: the model is there to be fine-tuned."
 ANSWERS = ("architecture", "preprocessing")
@@ -44,6 +45,8 @@ def load(
     **overrides: Any,
 ) -> Model:
     """Read a model from a file or folder of any supported format, ready to use.
+
+    The name of a published model that was pulled stands for its path.
 
     Overrides are fields of its config: a new `num_classes` starts the head at zero, a new `image_size` or
     `patch_size` resizes what depends on it; both are said. What a foreign file does not tell is given here too:
@@ -65,17 +68,22 @@ def load(
 def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **overrides: Any) -> Contents:
     """Read what a file says, with overrides applied, and no more of its tensors than are asked for later.
 
-    `resident` reads all of them at once, after which the file may change.
+    The name of a published model stands for its path, and for what its file does not tell. `resident` reads all
+    tensors at once, after which the file may change.
     """
+    place = find_published(path)
     hints = dict(overrides)
     if hints.get("architecture") in PRESETS:
         hints.setdefault("preprocessing", hints.pop("architecture"))
+    if place is not None:
+        hints = {**place.hints, **hints}
     for name in hints.keys() & {"image_size", "patch_size"}:
         hints[name] = as_size(hints[name])
         check_size(name, hints[name])
-    contents = read_any(path_of(path, "path"), hints, pickle=pickle, resident=resident)
+    file = path_of(path, "path") if place is None else place.path
+    contents = read_any(file, hints, pickle=pickle, resident=resident)
     if hints.get("preprocessing") is not None:
-        contents = contents.noting(preprocessing=_given_pixels(hints["preprocessing"], contents.config), doubt=None)
+        contents = contents.noting(preprocessing=_answered_pixels(hints["preprocessing"], contents.config), doubt=None)
     settings = {name: value for name, value in hints.items() if name not in ANSWERS}
     pixels, own = contents.preprocessing, contents.config
     if pixels is not None and pixels.image_size != own.image_size and not own.any_size:
@@ -208,12 +216,12 @@ def with_versions(contents: Contents) -> Contents:
     )
 
 
-def _given_pixels(given: Any, config: ModelConfig) -> Preprocessing:
+def _answered_pixels(answer: Any, config: ModelConfig) -> Preprocessing:
     """Return the preprocessing that the user names or gives."""
-    if isinstance(given, Preprocessing):
-        check_pixels(given, config)
-        return given
-    return preset(given, image_size=config.image_size, channels=config.channels)
+    if isinstance(answer, Preprocessing):
+        check_pixels(answer, config)
+        return answer
+    return preset(answer, image_size=config.image_size, channels=config.channels)
 
 
 def _same_dtype(state: dict[str, Tensor], dtype: torch.dtype | None, *, ours: bool) -> dict[str, Tensor]:
@@ -238,8 +246,9 @@ def is_finite(tensor: Tensor) -> bool:
     return math.isfinite(tensor.sum(dtype=wide).item()) or bool(tensor.isfinite().all())
 
 
-def sha256(path: Path) -> str:
+def sha256(path: str | Path) -> str:
     """Compute the digest of a file, or of the weights of a folder."""
+    path = located(path)
     names = ("model.safetensors", "pytorch_model.bin")
     file = next((path / name for name in names if (path / name).is_file()), path) if path.is_dir() else path
     with file.open("rb") as stream:

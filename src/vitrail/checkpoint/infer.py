@@ -17,15 +17,15 @@ Hints = Mapping[str, Any]
 def count_blocks(names: Iterable[str], pattern: str) -> int:
     """Count the different numbers that the pattern's group takes; a gap shows up later as a missing tensor."""
     matcher = re.compile(pattern)
-    return len({found[1] for name in names if (found := matcher.match(name))})
+    return len({match[1] for name in names if (match := matcher.match(name))})
 
 
 def tell_stages(names: Iterable[str], pattern: str) -> tuple[int, ...]:
     """Count the units of each stage, given a pattern with a group for each."""
     matcher = re.compile(pattern)
-    found = {(match[1], match[2]) for name in names if (match := matcher.match(name))}
-    stages = sorted({stage for stage, _ in found}, key=lambda stage: (len(stage), stage))
-    return tuple(sum(stage == one for one, _ in found) for stage in stages)
+    units = {(match[1], match[2]) for name in names if (match := matcher.match(name))}
+    stages = sorted({stage for stage, _ in units}, key=lambda stage: (len(stage), stage))
+    return tuple(sum(stage == one for one, _ in units) for stage in stages)
 
 
 # Width, depth and MLP of models that are published elsewhere than in the paper -> heads.
@@ -65,11 +65,11 @@ def tell_grid(
     """Return what a table of positions is for.
 
     `cell` is the pixels under one position, and `extras` the numbers of entries before the grid that there may be, the
-    likeliest first. Where the caller's image size, or one of `sizes` that settings tell, implies the table's own
-    length, the table is taken as it is; else it must belong to a square.
+    likeliest first. Where one of `sizes`, which the file states, or else the caller's image size implies the table's
+    own length, the table is taken as it is; else it must belong to a square.
     """
     extras = list(dict.fromkeys(extras))
-    for height, width in [*([hints["image_size"]] if "image_size" in hints else []), *sizes]:
+    for height, width in [*sizes, *([hints["image_size"]] if "image_size" in hints else [])]:
         extra = count - (height // cell[0]) * (width // cell[1])
         if extra in extras and extra < count:
             return Grid((height, width), extra, bool(height % cell[0] or width % cell[1]))

@@ -31,25 +31,25 @@ class Misfit:
         return "\n".join(lines)
 
 
-def compare(needed: Mapping[str, Shape], found: Mapping[str, Shape]) -> Misfit:
+def compare(needed: Mapping[str, Shape], present: Mapping[str, Shape]) -> Misfit:
     """Find every difference between what is needed and what there is."""
     return Misfit(
-        missing=tuple(f"{name} {shape_text(needed[name])}" for name in needed if name not in found),
-        unexpected=tuple(f"{name} {shape_text(found[name])}" for name in found if name not in needed),
+        missing=tuple(f"{name} {shape_text(needed[name])}" for name in needed if name not in present),
+        unexpected=tuple(f"{name} {shape_text(present[name])}" for name in present if name not in needed),
         misshapen=tuple(
-            f"{name} is {shape_text(found[name])}, but {shape_text(needed[name])} is needed"
+            f"{name} is {shape_text(present[name])}, but {shape_text(needed[name])} is needed"
             for name in needed
-            if name in found and tuple(found[name]) != tuple(needed[name])
+            if name in present and tuple(present[name]) != tuple(needed[name])
         ),
     )
 
 
-def check_match(needed: Mapping[str, Shape], found: TensorSource, what: str, *, advice: str) -> None:
+def check_match(needed: Mapping[str, Shape], present: TensorSource, what: str, *, advice: str) -> None:
     """Refuse tensors that are not exactly those needed, and weights that are not floating point."""
-    misfit = compare(needed, found.shapes)
+    misfit = compare(needed, present.shapes)
     if misfit:
-        raise CheckpointError(f"{found.origin} does not fit {what}; {advice}\n{misfit}")
-    odd = [name for name in needed if (kind := found.specs[name].dtype) is None or not kind.is_floating_point]
+        raise CheckpointError(f"{present.origin} does not fit {what}; {advice}\n{misfit}")
+    odd = [name for name in needed if (kind := present.specs[name].dtype) is None or not kind.is_floating_point]
     if odd:
-        kinds = ", ".join(f"{name} ({found.specs[name].dtype or 'unknown'})" for name in odd)
-        raise CheckpointError(f"weights are floating-point numbers, but {found.origin} holds others: {kinds}.")
+        kinds = ", ".join(f"{name} ({present.specs[name].dtype or 'unknown'})" for name in odd)
+        raise CheckpointError(f"weights are floating-point numbers, but {present.origin} holds others: {kinds}.")

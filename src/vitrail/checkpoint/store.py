@@ -103,7 +103,8 @@ def parse(texts: Mapping[str, str], container: Container, layout: str) -> Conten
     for name in ("config", "numerics", "labels", "preprocessing", "provenance"):
         parts[name] = parse_json(texts.get(name, "null"), f"the {name} in the header of {where}", CheckpointError)
     config = read_config(parts["config"], parts["numerics"], where)
-    labels, given = parts["labels"], parts["preprocessing"]
+    labels, stated = parts["labels"], parts["preprocessing"]
+    pixels = None if stated is None else from_dict(Preprocessing, stated, where=f"the preprocessing in {where}")
     if not (labels is None or (isinstance(labels, list) and all(isinstance(label, str) for label in labels))):
         raise CheckpointError(f"the labels in the header of {where} are not a list of names.")
     if not isinstance(parts["provenance"] or {}, dict):
@@ -113,7 +114,7 @@ def parse(texts: Mapping[str, str], container: Container, layout: str) -> Conten
         config=config,
         tensors=container.source,
         labels=None if labels is None else tuple(labels),
-        preprocessing=None if given is None else from_dict(Preprocessing, given, where=f"the preprocessing in {where}"),
+        preprocessing=pixels,
         provenance=parts["provenance"] or {},
     )
     check_labels(contents.labels, config.num_classes)

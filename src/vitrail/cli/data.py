@@ -4,7 +4,7 @@ DATA is a folder of class folders, a CSV or JSON-lines file, tar shards, arrays,
 published, or `sample`. Every image is read to its end once. Images are exact duplicates when their pixels are the same,
 and near duplicates when they were only saved again, resized, mirrored, or made a little brighter.
 
-Exit code 0 says that it was surveyed, 1 that more is broken than --skip-broken allows.
+Exit code 0 means surveyed, 1 that more is broken than --skip-broken allows.
 
 Example: vitrail data photos/ --sheet photos.html
 
@@ -53,7 +53,7 @@ class Arguments:
     clean: Annotated[str | None, flag("OUT.csv", "none")] = None
     """Write a list (path, label, split) of the images without the broken and leaked ones, to be opened as DATA."""
     force: Switch = False
-    """Let --sheet and --clean replace files of another kind."""
+    """Allow --sheet and --clean to replace files of another kind."""
     json: Switch = False
     """Write JSON to stdout."""
 

@@ -1,6 +1,6 @@
 """Compare two models, whatever their formats: settings, and tensor by tensor the largest difference.
 
-Exit code 0 says that they are the same within the tolerance, 1 that they differ.
+Exit code 0 means the same within the tolerance, 1 that they differ.
 
 Example: vitrail diff B_16.npz b16.safetensors
 """
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import vitrail
 from vitrail.cli.model_file import FileFlags, hints
-from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.report import Positional, Switch, Weights, flag, print_json
 from vitrail.cli.tables import print_tables
 
 
@@ -18,14 +18,14 @@ from vitrail.cli.tables import print_tables
 class Arguments(FileFlags):
     """Flags of `vitrail diff`."""
 
-    first: Annotated[str, Positional, flag("FIRST")]
-    """A file or folder of weights, of any format."""
-    second: Annotated[str, Positional, flag("SECOND")]
-    """Another one."""
+    first: Annotated[str, Positional, Weights, flag("FIRST")]
+    """A file or folder of weights, of any format, or the name of a published model."""
+    second: Annotated[str, Positional, Weights, flag("SECOND")]
+    """Another one, or the name of a published model."""
     tolerance: float = 0.0
     """The largest difference of a weight that still counts as none."""
     pickle: Switch = False
-    """Let torch's pickled files be opened, of which only tensors are read."""
+    """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
     """Write JSON to stdout."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from vitrail.cli.model_file import FileFlags
 from vitrail.cli.names import in_flags
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Device, Positional, Switch, flag, parse_size, print_json
+from vitrail.cli.report import Device, Positional, Switch, Weights, flag, parse_size, print_json
 from vitrail.cli.say import say
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ MOST_LISTED = 10
 class Arguments(FileFlags):
     """Flags of `vitrail evaluate`."""
 
-    model: Annotated[str, Positional, flag("MODEL")]
-    """A file or folder of weights, of any format."""
+    model: Annotated[str, Positional, Weights, flag("MODEL")]
+    """A file or folder of weights, of any format, or the name of a published model."""
     data: Annotated[str, Positional, flag("DATA")]
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
     split: Annotated[str | None, flag("NAME", "test, else val, else everything")] = None
@@ -38,8 +38,10 @@ class Arguments(FileFlags):
     """Images that go through the model at once, on each rank."""
     labels: Annotated[str | None, flag("FILE", "those in the model's file")] = None
     """The model's class names: a name a line, or a JSON list, in the order of its outputs."""
+    text_embeddings: Annotated[str | None, flag("FILE.npz", "none")] = None
+    """For CLIP models with their projection: the classes as embeddings and names of texts, made with the text tower."""
     class_map: Annotated[str | None, flag("FILE", "classes are matched by name")] = None
-    """Which classes of the model a class of the data stands for: a JSON object, or a CSV of two columns."""
+    """The classes of the model for a class of the data: a JSON object, or a CSV of two columns."""
     all_classes: Switch = False
     """Keep the classes that the data lacks among the answers."""
     real: Annotated[str | None, flag("real.json", "none")] = None
@@ -53,7 +55,7 @@ class Arguments(FileFlags):
     html: Annotated[str | None, flag("OUT.html", "none")] = None
     """Write a page with everything: figures, confusions, classes, calibration, mistakes."""
     force: Switch = False
-    """Let --csv and --html replace files of another kind."""
+    """Allow --csv and --html to replace files of another kind."""
     json: Switch = False
     """Write JSON to stdout."""
     skip_broken: Annotated[str, flag("NUMBER|PERCENT", "0")] = "0"
@@ -61,7 +63,7 @@ class Arguments(FileFlags):
     root: Annotated[str | None, flag("FOLDER", "the manifest's own")] = None
     """Where the paths of a CSV or JSON-lines file start from."""
     pickle: Switch = False
-    """Let torch's pickled files be opened, of which only tensors are read."""
+    """Allow torch's pickled files, of which only tensors are read."""
     workers: int = 0
     """Processes that read images; 0 reads in the main one."""
     threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
@@ -71,7 +73,7 @@ class Arguments(FileFlags):
 
 
 def run(arguments: Arguments) -> None:
-    """Evaluate, write what was asked for; then print, for a reader who may have left."""
+    """Evaluate, write the requested files, then print: the reader of stdout may have left."""
     from vitrail.base.ranks import is_first
     from vitrail.verbs.evaluate import evaluate
 
@@ -81,6 +83,7 @@ def run(arguments: Arguments) -> None:
         arguments.data,
         split=arguments.split,
         labels=arguments.labels,
+        text_embeddings=arguments.text_embeddings,
         class_map=arguments.class_map,
         all_classes=arguments.all_classes,
         real=arguments.real,

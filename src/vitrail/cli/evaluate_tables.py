@@ -27,17 +27,17 @@ def _show_classes(metrics: Metrics, labels: tuple[str, ...]) -> None:
     """List the classes that have images or answers, the worst first."""
     scores = metrics.scores
     order = np.argsort(np.nan_to_num(scores.f1, nan=2.0), kind="stable")
-    seen = [int(at) for at in order if not math.isnan(scores.f1[at])]
+    scored = [int(at) for at in order if not math.isnan(scores.f1[at])]
     rows = [
         (
             labels[at],
             f"{scores.support[at]:,}",
             *(_percent(float(share[at])) for share in (scores.recall, scores.precision, scores.f1)),
         )
-        for at in seen[:MOST_CLASSES]
+        for at in scored[:MOST_CLASSES]
     ]
-    more = len(seen) > MOST_CLASSES
-    notes = [f"The worst {MOST_CLASSES} of {len(seen):,} classes; --json lists all."] if more else []
+    more = len(scored) > MOST_CLASSES
+    notes = [f"The worst {MOST_CLASSES} of {len(scored):,} classes; --json lists all."] if more else []
     print_table("Classes, the worst first", ("class", "images", "recall", "precision", "F1"), rows, notes=notes)
 
 

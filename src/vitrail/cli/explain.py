@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from vitrail.base.errors import InputError
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Device, Positional, Switch, flag, print_json
+from vitrail.cli.report import Device, Positional, Switch, Weights, flag, print_json
 from vitrail.cli.say import say
 from vitrail.cli.streams import read_stdin
 from vitrail.cli.tables import print_tables
@@ -28,8 +28,8 @@ MethodName = Literal[
 class Arguments(FileFlags):
     """Flags of `vitrail explain`."""
 
-    model: Annotated[str, Positional, flag("MODEL")]
-    """A file or folder of weights, of any format."""
+    model: Annotated[str, Positional, Weights, flag("MODEL")]
+    """A file or folder of weights, of any format, or the name of a published model."""
     images: Annotated[tuple[str, ...], Positional, flag("IMAGE-OR-FOLDER [...]")]
     """The images, as for `vitrail predict`."""
     method: MethodName = "auto"
@@ -53,13 +53,13 @@ class Arguments(FileFlags):
     out: Annotated[str | None, flag("FOLDER", "none")] = None
     """Write pictures, maps, a page and a JSON file."""
     force: Switch = False
-    """Let --out write into a folder that holds other files."""
+    """Allow --out to write into a folder with other files."""
     labels: Annotated[str | None, flag("FILE", "the model's own")] = None
     """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
     json: Switch = False
     """Write JSON to stdout."""
     pickle: Switch = False
-    """Let torch's pickled files be opened, of which only tensors are read."""
+    """Allow torch's pickled files, of which only tensors are read."""
     threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
     """Threads for computing on the CPU."""
     device: Device = "auto"

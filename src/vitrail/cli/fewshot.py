@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from vitrail.base.errors import ConfigError
 from vitrail.cli.model_file import FileFlags
 from vitrail.cli.progress import progress
-from vitrail.cli.report import Device, Positional, Switch, flag, parse_size, print_json, print_table
+from vitrail.cli.report import Device, Positional, Switch, Weights, flag, parse_size, print_json, print_table
 from vitrail.cli.say import say
 from vitrail.evaluation.defaults import L2, NEIGHBOURS, C, MethodName
 
@@ -24,8 +24,8 @@ from vitrail.evaluation.defaults import L2, NEIGHBOURS, C, MethodName
 class Arguments(FileFlags):
     """Flags of `vitrail fewshot`."""
 
-    model: Annotated[str, Positional, flag("MODEL")]
-    """A file or folder of weights, of any format that `vitrail show` reads."""
+    model: Annotated[str, Positional, Weights, flag("MODEL")]
+    """A file or folder of weights, of any format that `vitrail show` reads, or the name of a published model."""
     data: Annotated[str, Positional, flag("DATA")]
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
     shots: Annotated[tuple[str, ...], flag("NUMBER|all [...]", "1 5 10 25")] = ("1", "5", "10", "25")
@@ -41,7 +41,7 @@ class Arguments(FileFlags):
     probe_c: Annotated[float, flag("FLOAT", f"{C:g}")] = C
     """The inverse strength of the regularisation of the probe, as C of scikit-learn."""
     preprocessing: Literal["paper", "model"] = "paper"
-    """How images become input: the paper's resize and centre crop, or what the model's file says."""
+    """How images become input: the paper's resize and centre crop, or those of the model's file."""
     cache: Annotated[str | None, flag("FOLDER", "~/.cache/vitrail/features")] = None
     """Where features are kept."""
     no_cache: Switch = False
@@ -49,7 +49,7 @@ class Arguments(FileFlags):
     plot: Annotated[str | None, flag("FILE.svg|FILE.png", "none")] = None
     """Draw accuracy against shots into this file."""
     force: Switch = False
-    """Let --plot replace a file of another kind."""
+    """Allow --plot to replace a file of another kind."""
     val_fraction: Annotated[float, flag("FLOAT", "0.1")] = 0.1
     """Share that is measured on where the data has no split of its own."""
     skip_broken: Annotated[str, flag("NUMBER|PERCENT", "0")] = "0"
@@ -65,18 +65,18 @@ class Arguments(FileFlags):
     device: Device = "auto"
     """Where to compute features; auto takes a GPU if there is one."""
     pickle: Switch = False
-    """Let torch's pickled files be opened, of which only tensors are read."""
+    """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
     """Write JSON to stdout."""
 
 
 def run(arguments: Arguments) -> None:
-    """Measure, draw if asked, and print."""
+    """Measure, draw the plot on request, and print."""
     from vitrail.base.ranks import is_first
     from vitrail.verbs.fewshot import fewshot
 
     size = arguments.image_size
-    found = fewshot(
+    result = fewshot(
         arguments.model,
         arguments.data,
         shots=parse_shots(arguments.shots),
@@ -106,9 +106,9 @@ def run(arguments: Arguments) -> None:
     if not is_first():
         return
     if arguments.json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        print_table(found.title, found.columns, found.table, notes=[found.unit])
+        print_table(result.title, result.columns, result.table, notes=[result.unit])
 
 
 def parse_shots(words: Sequence[str]) -> list[int | Literal["all"]]:

@@ -1,10 +1,11 @@
 """Adapt a model to your images, the paper's way: try learning rates on a dev split, then train on all images.
 
 The model may be any file that `vitrail show` reads: it gets a new head of zeros, and its positions are interpolated if
-the image size changes. What is not said follows from the data by a written rule (docs/finetuning.md). The same command
+the image size changes. Other settings follow from the data by a written rule (docs/finetuning.md). The same command
 again resumes where it was stopped, also in the middle of the sweep.
 
 Example: vitrail finetune photos/ --from vit-s16.safetensors --image-size 384
+Example: vitrail finetune photos/ --from dinov2-S/14 --pull
 """
 
 from dataclasses import dataclass
@@ -12,25 +13,28 @@ from functools import partial
 from typing import Annotated
 
 from vitrail.cli.names import in_flags
-from vitrail.cli.report import Positional, Switch, flag
-from vitrail.cli.train_flags import RULE, RunFlags, request_of
+from vitrail.cli.report import Positional, Switch, Weights, flag
+from vitrail.cli.train_flags import RULE, ClassifierFlags, request_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(RunFlags):
+class Arguments(ClassifierFlags):
     """Flags of `vitrail finetune`."""
 
     data: Annotated[str | None, Positional, flag("[DATA]", "none; needed unless --resume is given")] = None
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
-    start: Annotated[str | None, flag("MODEL", "none", name="from")] = None
-    """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision."""
+    start: Annotated[str | None, Weights, flag("MODEL", "none", name="from")] = None
+    """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision, or the name of
+    a published model."""
+    pull: Switch = False
+    """Get the published model that is named, unless it is on this machine; uses the network."""
     pickle: Switch = False
-    """Let torch's own files (.pth, .bin) be opened, without executing anything in them."""
-    num_heads: Annotated[int | None, flag("INT", "what the file tells")] = None
-    """Attention heads of MODEL, where its file does not tell."""
-    architecture: Annotated[str | None, flag("NAME", "what the file tells")] = None
+    """Allow torch's own files (.pth, .bin), without executing anything in them."""
+    num_heads: Annotated[int | None, flag("INT", "that of the file")] = None
+    """Attention heads of MODEL, where its file does not state them."""
+    architecture: Annotated[str | None, flag("NAME", "that of the file")] = None
     """The model's name in its library, such as timm's, or of a way to prepare images (google, timm, huggingface,
-    torchvision, swag, imagenet, clip), where the file does not tell."""
+    torchvision, swag, imagenet, clip), where the file does not state it."""
     rates: Annotated[tuple[float, ...], flag("FLOAT [FLOAT ...]", RULE)] = ()
     """Learning rates to try on the dev split; --learning-rate takes one, and tries none."""
     quick: Switch = False
@@ -50,7 +54,7 @@ class Arguments(RunFlags):
 
 
 def run(arguments: Arguments) -> int:
-    """Fine-tune, and print what came out."""
+    """Fine-tune, and print the result."""
     from vitrail.cli.stoppable import carry_out
     from vitrail.cli.trained import as_json, print_result
     from vitrail.verbs.finetune import FinetuneRequest, conduct_finetuning, stored_execution

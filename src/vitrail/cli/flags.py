@@ -1,4 +1,4 @@
-"""What a field of a verb's `Arguments` says beside its type, and sizes as people write them.
+"""Descriptions of the fields of a verb's `Arguments`, and sizes as users write them.
 
 Imports neither torch nor rich.
 """
@@ -23,21 +23,23 @@ class Flag:
     """How a field looks in `--help` and in messages."""
 
     metavar: str
-    """What its value looks like."""
+    """The placeholder of its value."""
     default: str | None = None
-    """What stands for leaving it out; None takes the field's own default."""
+    """The text of its default; None takes the field's own default."""
     name: str | None = None
-    """What is typed after the dashes; None takes the field's name."""
+    """The name after the dashes; None takes the field's name."""
 
 
 def flag(metavar: str, default: str | None = None, *, name: str | None = None) -> Flag:
-    """Describe a field: what its value looks like, what stands for leaving it out, and another name than its own."""
+    """Describe a field: the placeholder of its value, the text of its default, and another name than its own."""
     return Flag(metavar, default, name)
 
 
 Positional = "positional"
-"""Marks a field whose value is given by its place, without a flag: `Annotated[str, Positional, flag("DATA")]`."""
+"""Marks a field that is positional, without a flag: `Annotated[str, Positional, flag("DATA")]`."""
 
+Weights = "weights"
+"""Marks a field that is a file or folder of weights, or the name of a published model, which --pull gets first."""
 
 ImageSize = Annotated[str, flag("PIXELS|HxW")]
 """A flag that takes an image size; read it with `parse_size`."""

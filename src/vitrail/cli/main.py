@@ -16,17 +16,21 @@ from vitrail.cli.streams import standard_streams
 # Verb -> what it does, in a line. Its module is imported when it is called: `vitrail --help` never waits for torch.
 VERBS = {
     "convert": "write a model in another format: Google, big_vision, timm, Hugging Face, torchvision or our own",
-    "data": "look at data: classes, sizes, broken files, duplicates, and leaks into the test",
+    "data": "inspect data: classes, sizes, broken files, duplicates, and leaks into the test",
     "diff": "compare two models, whatever their formats: settings, and tensor by tensor",
     "evaluate": "measure a model on data: accuracy with intervals, classes, calibration; every prediction as CSV",
     "explain": "show what a model looked at on your images, and measure whether the maps can be trusted",
     "fewshot": "measure frozen features with a few images of each class: least squares, neighbours, linear probe",
     "finetune": "adapt a model to your images: try learning rates on a dev split, then train on all of them",
+    "inspect": "look into models: filters, positions, attention, layers, and how much each part matters",
     "models": "list every model with its parameters, tokens and multiply-accumulates",
     "plan": "work out the memory, FLOPs and time of a training run before it starts",
     "predict": "classify images: one photo, or a whole folder into one file; resumable",
+    "pretrain": "train a model on images without labels: photos in any order, one folder or several; resumable",
+    "pull": "get a published model onto this machine: DINOv2, CLIP, AugReg, any repository or https address",
     "recipes": "list the recipes: the paper's runs, their cost and results",
-    "show": "show what a file holds: config, parameters, labels, preprocessing, provenance, digest",
+    "show": "show the contents of a file: config, parameters, labels, preprocessing, provenance, digest",
+    "stress": "measure what breaks models: covered, shuffled, corrupted and attacked images, side by side",
     "train": "train a model on a folder of images, or any other data; resumable",
     "verify": "check that a file is whole, fits its own description, and has no NaN",
     "vtab": "fine-tune a model on the 19 tasks of VTAB-1k by the paper's rule, beside the paper's results",
@@ -36,7 +40,7 @@ _OF_PATHS = (
     *(errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP),
     *(errno.EISDIR, errno.ENOTDIR, errno.EINVAL, errno.EROFS),
 )
-"""What the system says of paths that cannot be used: wrong input, not work that failed."""
+"""System errors about paths that cannot be used: wrong input, not failed work."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -56,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _fail("stopped by Ctrl-C.", 130, debug)
         except OSError as error:
             return _fail(_system_error(error), 2 if error.errno in _OF_PATHS else 1, debug)
-        except Exception as error:  # the last line of defence: the user never sees a traceback that was not asked for
+        except Exception as error:  # the last line of defence: the user never sees a traceback without requesting it
             if _is_memory(error):
                 return _fail("there is not enough memory for this; use a smaller model, image or batch.", 1, debug)
             return _fail(f"{type(error).__name__}: {error} (run with --debug for the traceback).", 1, debug)
@@ -73,10 +77,12 @@ def _dispatch(words: list[str]) -> int:
     if verb not in VERBS:
         raise VitrailError(f"there is no command {verb!r}; `vitrail --help` lists them.{did_you_mean(verb, VERBS)}")
     module = import_module(f"vitrail.cli.{verb}")
+    from vitrail.cli.pulling import pull_first
     from vitrail.cli.usage import parse
 
     arguments = parse(verb, module, rest)
     try:
+        pull_first(arguments)
         code = module.run(arguments)
     except VitrailError as error:
         error.args = (in_flags(str(error), module.Arguments),)
@@ -119,7 +125,7 @@ def _system_error(error: OSError) -> str:
 
 
 def _is_memory(error: Exception) -> bool:
-    """Tell whether memory has run out, which torch reports as an error of its own."""
+    """Return whether memory has run out, which torch reports as an error of its own."""
     return isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error)
 
 

@@ -5,7 +5,7 @@ Below the command line, sentences name settings as Python does; here they become
     `image_size`       --image-size
     `to='vitrail'`     --to vitrail
     `schedule.peak`    --learning-rate, by its path in config.json
-    `data`             DATA, for what is given by its place
+    `data`             DATA, for a positional
     `to_dict()`        --json
 
 For the flags of a known verb, settings outside backquotes too: lossy=True, val_fraction is 2. A word without an

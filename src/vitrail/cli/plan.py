@@ -1,6 +1,6 @@
 """Work out the memory, FLOPs and time of a training run before it starts.
 
-A run is given by --images and --epochs, or by one of the paper's runs: pre-training with --preset jft300m,
+A run is described by --images and --epochs, or is one of the paper's runs: pre-training with --preset jft300m,
 imagenet21k or imagenet1k (Table 3), fine-tuning with --preset finetune-imagenet, -cifar, -pets, -flowers or -vtab
 (Table 4). Flags win over the preset.
 

@@ -2,7 +2,7 @@
 
 Images are files, folders (with everything below them), quoted patterns, @LIST for a text with a path on each line, or -
 for such a text from stdin; each file counts once. With --out the answers become a file, in order; stopped at any time,
-the same command resumes, and under torchrun ranks share the images. An image that cannot be read is told, has a row
+the same command resumes, and under torchrun ranks share the images. An image that cannot be read is reported, has a row
 with its error in the output, and stops nothing: the exit code is 1 only if none could be read.
 
 Example: vitrail predict model.safetensors photo.jpg
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from vitrail.base.errors import InputError
 from vitrail.base.numbers import MANY, MOST_BATCH, MOST_WORKERS, check_whole
-from vitrail.cli.flags import Positional, Switch, flag, parse_size
+from vitrail.cli.flags import Positional, Switch, Weights, flag, parse_size
+from vitrail.cli.model_file import FileFlags
 from vitrail.cli.say import say, show
 from vitrail.cli.streams import nobody_reads, read_stdin
 from vitrail.prediction.writers import check_predictions
@@ -26,26 +27,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments:
+class Arguments(FileFlags):
     """Flags of `vitrail predict`."""
 
-    model: Annotated[str, Positional, flag("MODEL")]
-    """A file or folder of weights, of any format that `vitrail show` reads."""
+    model: Annotated[str, Positional, Weights, flag("MODEL")]
+    """A file or folder of weights, of any format that `vitrail show` reads, or the name of a published model."""
     images: Annotated[tuple[str, ...], Positional, flag("IMAGE-OR-FOLDER [...]")]
-    """What to look at."""
+    """Files, folders, patterns or lists of images."""
     top: int = 5
-    """How many classes to tell for each image."""
+    """How many classes to print for each image."""
     out: Annotated[str | None, flag("FILE.csv|.jsonl|.parquet", "the screen")] = None
     """Write all answers to this file."""
     force: Switch = False
-    """Let --out replace a file that is not a table of predictions."""
+    """Allow --out to replace a file that is not a table of predictions."""
     labels: Annotated[str | None, flag("FILE", "the model's own")] = None
     """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
+    text_embeddings: Annotated[str | None, flag("FILE.npz", "none")] = None
+    """For CLIP models with their projection: the classes as embeddings and names of texts, made with the text tower."""
     image_size: Annotated[str | None, flag("PIXELS|HxW", "the model's own")] = None
     """Height and width that images are brought to; positions are interpolated."""
-    architecture: Annotated[str | None, flag("NAME", "what the file tells")] = None
-    """The model's name in its library, such as timm's, or of a way to prepare images (google, timm, huggingface,
-    torchvision, swag, imagenet, clip), where the file does not tell."""
     batch: Annotated[int | None, flag("INT", "8 on a CPU, 64 elsewhere")] = None
     """Images that go through the model at once."""
     workers: Annotated[int | None, flag("INT", "as many as --threads on a CPU, 8 elsewhere")] = None
@@ -57,13 +57,13 @@ class Arguments:
     compile: Switch = False
     """Use torch.compile, which takes a minute and pays for many images only."""
     pickle: Switch = False
-    """Let torch's pickled files be opened, of which only tensors are read."""
+    """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
     """Write JSON to stdout."""
 
 
 def run(arguments: Arguments) -> int:
-    """Look at images, and say or write what is on them."""
+    """Classify images, and print or write the answers."""
     out = arguments.out
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
     if not arguments.images:
@@ -72,7 +72,8 @@ def run(arguments: Arguments) -> int:
         if (number := getattr(arguments, name)) is not None:
             check_whole(name, number, most=most)
     if out is not None:
-        check_predictions(out, (arguments.model, arguments.labels, *arguments.images), force=arguments.force)
+        read = (arguments.model, arguments.labels, arguments.text_embeddings, *arguments.images)
+        check_predictions(out, read, force=arguments.force)
     gc.disable()  # what imports make is there to stay; to look for garbage in it takes a tenth of the time
 
     from vitrail.verbs.network import FileSettings
@@ -86,8 +87,10 @@ def run(arguments: Arguments) -> int:
         workers=arguments.workers,
         compiled=arguments.compile,
         threads=arguments.threads,
+        text_embeddings=arguments.text_embeddings,
         file=FileSettings(
             image_size=size,
+            num_heads=arguments.num_heads,
             architecture=arguments.architecture,
             pickle=arguments.pickle,
             device=arguments.device,
@@ -121,7 +124,7 @@ def _to_screen(arguments: Arguments, settings: "ClassifierSettings") -> int:
 
 
 def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: str) -> int:
-    """Answer into a file, and say what came out."""
+    """Write the answers to a file, and print a summary."""
     from vitrail.base.ranks import is_first
     from vitrail.cli.progress import progress
     from vitrail.verbs.predict import write_predictions

@@ -1,4 +1,4 @@
-"""How predictions look: bars on a terminal, lines with tabs in a pipe, JSON for machines."""
+"""The output of predictions: bars on a terminal, lines with tabs in a pipe, JSON for machines."""
 
 import sys
 
@@ -25,14 +25,14 @@ class Screen:
         self.width = min(max((len(printable(name)) for name in names), default=0), LONGEST_NAME)
 
     def show(self, row: Row) -> None:
-        """Show one answer; what could not be read is told on stderr, and only JSON has it here."""
+        """Show one answer; an image that could not be read is reported on stderr, and here only in JSON."""
         if self.json:
             self.shown.append(row)
         elif row.error is None:
             show(self._block(row) if self.terminal and len(self.names) == 1 else self._line(row), flush=self.terminal)
 
     def end(self, model: str, failed: int) -> None:
-        """Write JSON, if that was asked for."""
+        """Write JSON, if that was requested."""
         if self.json:
             rows = [row.as_dict() for row in self.shown]
             print_json({"model": model, "images": len(rows), "failed": failed, "predictions": rows})
@@ -49,16 +49,16 @@ class Screen:
         return "\n".join([printable(row.path), *lines])
 
     def _line(self, row: Row) -> str:
-        """Write one image as a line: aligned for a person, or with everything between tabs."""
+        """Write one image as a line: aligned for the user, or with everything between tabs."""
         if not self.terminal:
             pairs = (f"{printable(label)}\t{probability:g}" for label, probability in row.top)
             return "\t".join([printable(row.path), *pairs])
         name = shortened(printable(row.path), LONGEST_NAME)
-        told = ", ".join(f"{printable(label)} {probability:.1%}" for label, probability in row.top)
-        return f"{name:{self.width}}  {self.bar(row.top[0][1], 10):10}  {told}"
+        answers = ", ".join(f"{printable(label)} {probability:.1%}" for label, probability in row.top)
+        return f"{name:{self.width}}  {self.bar(row.top[0][1], 10):10}  {answers}"
 
     def bar(self, share: float, cells: int) -> str:
-        """Draw a share of 1 as a bar of at most so many cells, exact to an eighth of a cell where that can be drawn."""
+        """Draw a share of 1 as a bar of at most N cells, exact to an eighth of a cell where that can be drawn."""
         if not self.blocks:
             return "#" * round(share * cells)
         whole, eighths = divmod(round(share * cells * 8), 8)

@@ -9,12 +9,12 @@ from vitrail.base.printable import line
 
 Step = TypeVar("Step")
 
-EVERY = 10.0  # seconds between lines where there is no terminal; short work says nothing
+EVERY = 10.0  # seconds between lines where there is no terminal; short work prints nothing
 REFRESH = 0.1  # seconds between updates of a bar
 
 
 def progress(steps: Iterable[Step], *, total: int, title: str) -> Iterator[Step]:
-    """Pass the steps on, and tell a person how many of `total` are done and how long the rest takes."""
+    """Yield the steps, and report how many of `total` are done and how long the rest takes."""
     return (_bar if sys.stderr.isatty() else _lines)(steps, total, title)
 
 
@@ -25,22 +25,22 @@ def _bar(steps: Iterable[Step], total: int, title: str) -> Iterator[Step]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(title, total=total)
-        told = time.monotonic()
-        done = 0
+        last = time.monotonic()
+        count = 0
         for step in steps:
             yield step
-            done += 1
-            if (now := time.monotonic()) - told >= REFRESH:
-                shown.update(task, completed=done)
-                told = now
-        shown.update(task, completed=done)
+            count += 1
+            if (now := time.monotonic()) - last >= REFRESH:
+                shown.update(task, completed=count)
+                last = now
+        shown.update(task, completed=count)
 
 
 def _lines(steps: Iterable[Step], total: int, title: str) -> Iterator[Step]:
-    began = told = time.monotonic()
-    for done, step in enumerate(steps, start=1):
+    began = last = time.monotonic()
+    for count, step in enumerate(steps, start=1):
         yield step
-        if (now := time.monotonic()) - told >= EVERY:
-            left = (now - began) / done * max(total - done, 0)
-            line(f"{title}: {done:,} of {total:,} ({done / total:.0%}), {left:.0f} s left")
-            told = now
+        if (now := time.monotonic()) - last >= EVERY:
+            left = (now - began) / count * max(total - count, 0)
+            line(f"{title}: {count:,} of {total:,} ({count / total:.0%}), {left:.0f} s left")
+            last = now

@@ -1,4 +1,4 @@
-"""How reports look: tables for people, JSON for machines."""
+"""The output of reports: tables for users, JSON for machines."""
 
 import json
 import sys
@@ -12,6 +12,7 @@ from vitrail.cli.flags import Device as Device
 from vitrail.cli.flags import ImageSize as ImageSize
 from vitrail.cli.flags import Positional as Positional
 from vitrail.cli.flags import Switch as Switch
+from vitrail.cli.flags import Weights as Weights
 from vitrail.cli.flags import flag as flag
 from vitrail.cli.flags import parse_size as parse_size
 from vitrail.cli.names import in_flags

@@ -1,6 +1,6 @@
-"""What a verb prints: its result on stdout, everything else on stderr; the only file that does.
+"""The output of a verb: its result on stdout, everything else on stderr; the only file that does.
 
-Whatever is printed passes through `printable`, since names of files and classes may hold what a terminal obeys.
+Whatever is printed passes through `printable`, since names of files and classes may contain control sequences.
 """
 
 import logging
@@ -23,12 +23,12 @@ def show(text: str = "", *, flush: bool = False) -> None:
 
 
 def say(sentence: str) -> None:
-    """Tell the user something, at once; settings become flags."""
+    """Print a note for the user, at once; settings become flags."""
     line(f"vitrail: {in_flags(sentence)}")
 
 
 def fail(sentence: str) -> None:
-    """Tell the user why a command ends; a sentence may have a list below it."""
+    """Print why a command ends; a sentence may have a list below it."""
     first, *rest = f"vitrail: {in_flags(sentence)}".split("\n")
     for text in (first, *rest):
         line(text)

@@ -1,4 +1,4 @@
-"""Tell what a file of weights holds: config, parameters, labels, preprocessing, provenance, digest.
+"""Show the contents of a file of weights: config, parameters, labels, preprocessing, provenance, digest.
 
 Example: vitrail show b16.safetensors
 """
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import vitrail
 from vitrail.cli.model_file import FileFlags, hints
-from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.report import Positional, Switch, Weights, flag, print_json
 from vitrail.cli.tables import print_tables
 
 
@@ -16,10 +16,10 @@ from vitrail.cli.tables import print_tables
 class Arguments(FileFlags):
     """Flags of `vitrail show`."""
 
-    file: Annotated[str, Positional, flag("FILE")]
-    """A file or folder of weights, of any format."""
+    file: Annotated[str, Positional, Weights, flag("FILE")]
+    """A file or folder of weights, of any format, or the name of a published model."""
     pickle: Switch = False
-    """Let torch's pickled files be opened, of which only tensors are read."""
+    """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
     """Write JSON to stdout."""
 

@@ -1,6 +1,6 @@
 """stdin, stdout and stderr as a command may find them: closed, full, left by their reader, or short of letters.
 
-Work never ends because nobody reads its words. What cannot be encoded is escaped; what the reader of stdout leaves
+Work never ends because its output is not read. What cannot be encoded is escaped; what the reader of stdout leaves
 behind is dropped; a disk that is full under stdout is an error, for then the result is lost.
 """
 
@@ -16,7 +16,7 @@ from vitrail.base.errors import InputError, WriteError
 from vitrail.base.limits import LIST_BYTES
 
 LEFT = (errno.EPIPE, errno.EIO, errno.EBADF)
-"""What writing fails with when the reader has closed a pipe or a terminal."""
+"""Errors of writing after the reader has closed a pipe or a terminal."""
 NARROWEST, WIDEST = 40, 1000
 """Columns between which text is laid out, whatever a terminal claims."""
 
@@ -90,7 +90,7 @@ def _occupy() -> None:
 
 
 def nobody_reads() -> bool:
-    """Tell whether the reader of stdout has left, so that further results are of no use."""
+    """Return whether the reader of stdout has left, so that further results are of no use."""
     return isinstance(sys.stdout, Stream) and sys.stdout.left
 
 

@@ -14,11 +14,11 @@ from typing import Annotated
 
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag
-from vitrail.cli.train_flags import RULE, RunFlags, request_of
+from vitrail.cli.train_flags import RULE, ClassifierFlags, request_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(RunFlags):
+class Arguments(ClassifierFlags):
     """Flags of `vitrail train`."""
 
     data: Annotated[str | None, Positional, flag("[DATA]", "sample, the embedded Fashion-MNIST")] = None
@@ -41,10 +41,11 @@ class Arguments(RunFlags):
 
 
 def run(arguments: Arguments) -> int:
-    """Train, and print what came out."""
+    """Train, and print the result."""
     from vitrail.cli.stoppable import carry_out
     from vitrail.cli.trained import as_json, print_result
-    from vitrail.verbs.train import TrainRequest, conduct_training, stored_execution
+    from vitrail.verbs.settle import conduct_training, stored_execution
+    from vitrail.verbs.train import TrainRequest
 
     request = request_of(TrainRequest, arguments)
     return carry_out(

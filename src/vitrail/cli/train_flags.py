@@ -15,7 +15,7 @@ Count = Annotated[int | None, flag("INT", RULE)]
 
 @dataclass(frozen=True, kw_only=True)
 class RunFlags:
-    """What can be said about a run; what is left out follows from the recipe or from the data."""
+    """The flags of a run; those left out follow from the recipe or from the data."""
 
     recipe: Annotated[str | None, flag("NAME", "chosen from the data")] = None
     """A recipe of `vitrail recipes`."""
@@ -43,39 +43,25 @@ class RunFlags:
     """Part of the weights that a step takes away, times the learning rate."""
     dropout: Number = None
     """Probability after every dense layer, from 0 to below 1."""
-    label_smoothing: Number = None
-    """Part of each target that is spread over all classes."""
-    mixup: Number = None
-    """Strength of blending pairs of images; 0 is off."""
-    cutmix: Number = None
-    """Strength of pasting parts of images into each other; 0 is off."""
     averaging: Number = None
     """Factor of Polyak averaging of the weights, such as 0.9999; 0 is off."""
-    drop_patches: Number = None
-    """Part of each image's patches that training leaves out, for speed."""
     layer_decay: Number = None
     """Factor on the learning rate from each layer to the one before it."""
     freeze: Annotated[tuple[str, ...], flag("NAME [NAME ...]", "none")] = ()
     """Parameters that stay as they are; * stands for anything."""
-    balanced: Switch = False
-    """Show each class equally often."""
-    class_weights: Switch = False
-    """Weigh images by the inverse frequency of their class."""
-    patience: Annotated[int | None, flag("INT", "never ends early")] = None
-    """Evaluations without a better accuracy after which training ends; the best weights are kept."""
     precision: Annotated[
         Literal["float32", "bfloat16", "float16"] | None, flag("float32|bfloat16|float16", "float32")
     ] = None
     """Type of the activations."""
     val_fraction: Annotated[float | None, flag("FLOAT", "0.1")] = None
-    """Share that is held out where the data has no split of its own."""
+    """Share of the images for val, where the data has no split of its own."""
     fraction: Annotated[float | None, flag("FLOAT", "1.0")] = None
     """Share of the training images to use."""
     skip_broken: Annotated[str | None, flag("NUMBER|PERCENT", "0")] = None
     """How many broken images may be skipped, such as 5 or 1%."""
     root: Annotated[str | None, flag("FOLDER", "the manifest's own")] = None
     """Where the paths of a CSV or JSON-lines file start from."""
-    evaluate_every: Annotated[int | None, flag("STEPS", "a tenth of the run, more with many held-out images")] = None
+    evaluate_every: Annotated[int | None, flag("STEPS", "a tenth of the run, more with many val images")] = None
     """Steps between evaluations."""
     checkpoint_every: Annotated[int | None, flag("STEPS", "a twentieth of the run")] = None
     """Steps between checkpoints."""
@@ -100,18 +86,38 @@ class RunFlags:
     restart: Switch = False
     """Begin again in a folder that has a run already; that one is kept under another name."""
     same_data: Switch = False
-    """Resume although the files of the data have other times: they hold the same images."""
+    """Resume although the files of the data have other times: their images are the same."""
     set: Annotated[tuple[str, ...], flag("PATH=VALUE [...]", "none")] = ()
     """Any setting of config.json by its path, such as augmentation.flip=0 or optimizer.beta2=0.95."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierFlags(RunFlags):
+    """Further flags of a run that learns classes."""
+
+    label_smoothing: Number = None
+    """Part of each target that is spread over all classes."""
+    mixup: Number = None
+    """Strength of blending pairs of images; 0 is off."""
+    cutmix: Number = None
+    """Strength of pasting parts of images into each other; 0 is off."""
+    drop_patches: Number = None
+    """Part of each image's patches that training leaves out, for speed."""
+    balanced: Switch = False
+    """Show each class equally often."""
+    class_weights: Switch = False
+    """Weigh images by the inverse frequency of their class."""
+    patience: Annotated[int | None, flag("INT", "never ends early")] = None
+    """Evaluations without a better accuracy after which training ends; the best weights are kept."""
 
 
 def request_of(kind: type[Any], flags: RunFlags) -> Any:
     """Return what the flags ask for; they have the names of the keywords, and some are written otherwise."""
     names = [field.name for field in fields(kind) if field.name != "settings"]
-    asked = {name: getattr(flags, name) for name in names}
-    asked["image_size"] = None if flags.image_size is None else parse_size(flags.image_size)
-    asked["micro_batch"] = _micro_batch(flags.micro_batch)
-    return kind(**asked, settings=_settings(flags.set))
+    keywords = {name: getattr(flags, name) for name in names}
+    keywords["image_size"] = None if flags.image_size is None else parse_size(flags.image_size)
+    keywords["micro_batch"] = _micro_batch(flags.micro_batch)
+    return kind(**keywords, settings=_settings(flags.set))
 
 
 def _micro_batch(text: str | None) -> int | Literal["auto"] | None:

@@ -11,6 +11,8 @@ def as_json(run: TrainedRun) -> None:
 
 
 def print_result(run: TrainedRun) -> None:
-    """Print how good the model is, where everything lies, and what to type next."""
+    """Print the figures of the model, the paths of its files, and the next commands."""
     print_table(run.title, ("", "value", "note"), run.rows())
-    show(f"\nNext: vitrail predict {run.model_file} IMAGE")
+    classifies = run.config.objective.needs_labels
+    command = f"predict {run.model_file} IMAGE" if classifies else f"finetune DATA --from {run.model_file}"
+    show(f"\nNext: vitrail {command}")

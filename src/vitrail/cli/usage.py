@@ -17,7 +17,7 @@ from vitrail.cli.say import show
 
 _HELP = ("-h", "--help")
 LARGEST = 2**63
-"""What computes takes no larger whole number."""
+"""The largest whole number that tensors can have."""
 
 
 class UsageError(VitrailError):
@@ -26,14 +26,14 @@ class UsageError(VitrailError):
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One field of `Arguments` as a person types it."""
+    """One field of `Arguments` as the user types it."""
 
     dest: str
     """The field."""
     name: str
-    """What is typed, such as --image-size, or how a positional is called, such as DATA."""
+    """The flag, such as --image-size, or the name of a positional, such as DATA."""
     metavar: str
-    """What the value looks like."""
+    """The placeholder of its value."""
     kind: type
     """The type of one value: str, int, float, or bool for a switch."""
     choices: tuple[str, ...] = ()
@@ -42,8 +42,8 @@ class Field:
     """Whether it takes any number of values."""
     positional: bool = False
     default: Any = MISSING
-    told: str | None = None
-    """What `--help` writes for leaving it out."""
+    default_text: str | None = None
+    """The default as `--help` prints it."""
 
     def read(self, word: str) -> Any:
         """Return one value, or raise what is wrong with it."""
@@ -62,15 +62,15 @@ class Field:
 
 def parse(verb: str, module: ModuleType, words: Sequence[str]) -> Any:
     """Return the verb's `Arguments`; for `--help`, print what it takes and leave."""
-    known = read_fields(module.Arguments)
+    declared = read_fields(module.Arguments)
     flagged, plain = _split(words)
     if set(_HELP) & set(flagged):
         from vitrail.cli.usage_help import help_text
 
-        show(help_text(verb, module, known))
+        show(help_text(verb, module, declared))
         raise SystemExit(0)
     try:
-        return module.Arguments(**_values(known, flagged, plain))
+        return module.Arguments(**_values(declared, flagged, plain))
     except UsageError as error:
         sentence, question, hint = str(error).partition(" Did you mean")
         raise UsageError(f"{sentence} `vitrail {verb} --help` lists what it takes.{question}{hint}") from None
@@ -107,7 +107,7 @@ def _field(dest: str, hint: Any, default: Any) -> Field:
         many=many,
         positional=positional,
         default=default,
-        told=described.default if described else None,
+        default_text=described.default if described else None,
     )
 
 
@@ -132,21 +132,21 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def _values(known: Sequence[Field], flagged: Sequence[str], plain: Sequence[str]) -> dict[str, Any]:
-    """Return the fields that were given."""
+def _values(declared: Sequence[Field], flagged: Sequence[str], plain: Sequence[str]) -> dict[str, Any]:
+    """Return the fields that have a value."""
     parser = argparse.ArgumentParser(
         add_help=False, allow_abbrev=False, exit_on_error=False, argument_default=argparse.SUPPRESS
     )
-    for field in known:
+    for field in declared:
         if field.kind is bool:
             parser.add_argument(field.name, dest=field.dest, action="store_true")
         elif field.many and not field.positional:
             parser.add_argument(field.name, dest=field.dest, nargs="*", action="extend")
         elif not field.positional:
             parser.add_argument(field.name, dest=field.dest)
-    by_name = {field.name: field for field in known if not field.positional}
+    by_name = {field.name: field for field in declared if not field.positional}
     try:
-        found, rest = parser.parse_known_args(list(flagged))
+        namespace, rest = parser.parse_known_args(list(flagged))
     except argparse.ArgumentError as error:  # a switch with a value, or a flag without one
         field = by_name[str(error.argument_name)]
         raise UsageError(
@@ -158,19 +158,19 @@ def _values(known: Sequence[Field], flagged: Sequence[str], plain: Sequence[str]
         if word.startswith("-") and word != "-":
             name = word.partition("=")[0]
             raise UsageError(f"there is no flag {name}.{did_you_mean(name, by_name, most=1)}")
-    values = vars(found)
+    values = vars(namespace)
     for field in by_name.values():
         if field.dest in values and field.kind is not bool:
-            given = values[field.dest]
-            values[field.dest] = tuple(map(field.read, given)) if field.many else field.read(given)
-    return values | _placed([field for field in known if field.positional], [*rest, *plain])
+            words = values[field.dest]
+            values[field.dest] = tuple(map(field.read, words)) if field.many else field.read(words)
+    return values | _placed([field for field in declared if field.positional], [*rest, *plain])
 
 
-def _placed(known: Iterable[Field], words: list[str]) -> dict[str, Any]:
+def _placed(declared: Iterable[Field], words: list[str]) -> dict[str, Any]:
     """Give the words without a flag to the positionals, in order."""
     values: dict[str, Any] = {}
     surplus = f", but is also given {words[-1]!r}." if words else ""
-    for field in known:
+    for field in declared:
         if field.many:
             values[field.dest], words = tuple(map(field.read, words)), []
         elif words:
@@ -178,6 +178,6 @@ def _placed(known: Iterable[Field], words: list[str]) -> dict[str, Any]:
         elif field.default is MISSING:
             raise UsageError(f"{field.name} is missing.")
     if words:
-        taken = " and ".join(field.name for field in known) or "flags only"
-        raise UsageError(f"it takes {taken}{surplus}")
+        names = " and ".join(field.name for field in declared) or "flags only"
+        raise UsageError(f"it takes {names}{surplus}")
     return values

@@ -1,4 +1,4 @@
-"""What `vitrail VERB --help` prints: the verb's docstring, and every field with its unit, meaning and default."""
+"""The output of `vitrail VERB --help`: the verb's docstring, and every field with its unit, meaning and default."""
 
 import argparse
 import ast
@@ -14,10 +14,10 @@ from vitrail.cli.usage import Field
 WIDEST = 120
 
 
-def help_text(verb: str, module: ModuleType, known: Sequence[Field]) -> str:
+def help_text(verb: str, module: ModuleType, declared: Sequence[Field]) -> str:
     """Return the whole text, as wide as the terminal."""
     width = min(screen_width(), WIDEST) - 2
-    positionals = [field for field in known if field.positional]
+    positionals = [field for field in declared if field.positional]
     parser = argparse.ArgumentParser(
         usage=" ".join([f"vitrail {verb} [OPTIONS]", *(field.metavar for field in positionals)]),
         description=_paragraphs(inspect.getdoc(module) or "", width),
@@ -27,32 +27,32 @@ def help_text(verb: str, module: ModuleType, known: Sequence[Field]) -> str:
     meanings = field_docs(module.Arguments)
     options = parser.add_argument_group("options")
     options.add_argument("-h", "--help", action="store_true", help="show this")
-    for field in known:
-        told = f"{meanings.get(field.dest, '')} {_ending(field)}".strip().replace("%", "%%")
+    for field in declared:
+        text = f"{meanings.get(field.dest, '')} {_ending(field)}".strip().replace("%", "%%")
         if field.positional:
-            parser.add_argument(field.dest, metavar=field.metavar, help=told)
+            parser.add_argument(field.dest, metavar=field.metavar, help=text)
         elif field.kind is bool:
-            options.add_argument(field.name, action="store_true", help=told)
+            options.add_argument(field.name, action="store_true", help=text)
         else:
-            options.add_argument(field.name, metavar=field.metavar, help=told)
+            options.add_argument(field.name, metavar=field.metavar, help=text)
     return parser.format_help().rstrip()
 
 
 def field_docs(arguments: type) -> dict[str, str]:
     """Return the docstrings below the fields of a dataclass and of those it extends; Python itself forgets them."""
-    found: dict[str, str] = {}
+    docs: dict[str, str] = {}
     for owner in reversed(arguments.__mro__[:-1]):
         body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
         assert isinstance(body, ast.ClassDef)  # noqa: S101 - the source of a class
         for field, below in zip(body.body, body.body[1:], strict=False):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
-                found[field.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
-    return found
+                docs[field.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
+    return docs
 
 
 def _ending(field: Field) -> str:
-    if field.told:
-        return f"(default: {field.told})"
+    if field.default_text:
+        return f"(default: {field.default_text})"
     if field.default is MISSING:
         return "(required)"
     return "" if field.kind is bool else f"(default: {field.default})"

@@ -1,7 +1,7 @@
 """Check that a file of weights is whole, fits its own description, and has no NaN.
 
 Our own files carry a SHA-256, so that a single changed bit shows; others are read to the end and matched against
-their layout. Exit code 0 says that the file is good, 1 that it is not.
+their layout. Exit code 0 means that the file is good, 1 that it is not.
 
 Example: vitrail verify b16.safetensors
 """
@@ -12,7 +12,7 @@ from typing import Annotated
 import vitrail
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.names import in_flags
-from vitrail.cli.report import Positional, Switch, flag, print_json
+from vitrail.cli.report import Positional, Switch, Weights, flag, print_json
 from vitrail.cli.say import show
 
 
@@ -20,10 +20,10 @@ from vitrail.cli.say import show
 class Arguments(FileFlags):
     """Flags of `vitrail verify`."""
 
-    file: Annotated[str, Positional, flag("FILE")]
-    """A file or folder of weights, of any format."""
+    file: Annotated[str, Positional, Weights, flag("FILE")]
+    """A file or folder of weights, of any format, or the name of a published model."""
     pickle: Switch = False
-    """Let torch's pickled files be opened, of which only tensors are read."""
+    """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
     """Write JSON to stdout."""
 

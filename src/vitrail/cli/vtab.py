@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from vitrail.cli.names import in_flags
-from vitrail.cli.report import Device, Positional, Switch, flag, parse_size, print_json
+from vitrail.cli.report import Device, Positional, Switch, Weights, flag, parse_size, print_json
 
 if TYPE_CHECKING:
     from vitrail.base.ranks import Ranks
@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 class Arguments:
     """Flags of `vitrail vtab`."""
 
-    model: Annotated[str, Positional, flag("MODEL")]
-    """The model to begin with: any file that `vitrail show` reads."""
+    model: Annotated[str, Positional, Weights, flag("MODEL")]
+    """The model to begin with: any file that `vitrail show` reads, or the name of a published model."""
+    pull: Switch = False
+    """Get the published model that is named, unless it is on this machine; uses the network."""
     root: Annotated[str, Positional, flag("ROOT")]
-    """The folder in which the folders of the tasks lie."""
+    """The folder with the folders of the tasks."""
     tasks: Annotated[tuple[str, ...], flag("TASK [TASK ...]", "all that are there")] = ()
     """Tasks to run, such as dtd svhn."""
     out: Annotated[str | None, flag("FOLDER", "runs/vtab-MODEL")] = None
-    """Where the run folders of the tasks lie."""
+    """The folder for the run folders of the tasks."""
     image_size: Annotated[str | None, flag("PIXELS|HxW", "384")] = None
     """Height and width that images are resized to, in pixels."""
     steps: Annotated[int | None, flag("INT", "2500")] = None
@@ -53,9 +55,9 @@ class Arguments:
     """Threads for computing on the CPU."""
     device: Device = "auto"
     """Where to compute; auto takes a GPU if there is one."""
-    num_heads: Annotated[int | None, flag("INT", "what the file tells")] = None
-    """Attention heads of MODEL, where its file does not tell."""
-    architecture: Annotated[str | None, flag("NAME", "what the file tells")] = None
+    num_heads: Annotated[int | None, flag("INT", "that of the file")] = None
+    """Attention heads of MODEL, where its file does not state them."""
+    architecture: Annotated[str | None, flag("NAME", "that of the file")] = None
     """The model's name in its library, such as timm's, or of a way to prepare images (google, timm, huggingface,
     torchvision, swag, imagenet, clip), where the file does not tell."""
     pickle: Switch = False
@@ -72,8 +74,8 @@ def run(arguments: Arguments) -> int:
     from vitrail.verbs.watch import watched
 
     size = None if arguments.image_size is None else parse_size(arguments.image_size)
-    asked = {field.name: getattr(arguments, field.name) for field in fields(VtabRequest)} | {"image_size": size}
-    request = VtabRequest(**asked)
+    keywords = {field.name: getattr(arguments, field.name) for field in fields(VtabRequest)} | {"image_size": size}
+    request = VtabRequest(**keywords)
 
     def work(ranks: "Ranks", stop: "StopSignal") -> "VtabResult":
         return settle_vtab(request, ranks).carry_out(partial(watched, quiet=not ranks.first, words=in_flags), stop)

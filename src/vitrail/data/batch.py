@@ -12,7 +12,7 @@ from vitrail.base.shapes import PixelBatch
 from vitrail.data.augment.mixing import Targets as Indices
 from vitrail.data.augment.settings import Augmentation
 
-Seen = UInt8[Tensor, "batch channel _ _"]
+ViewPixels = UInt8[Tensor, "batch channel _ _"]
 """Images of one size, whatever the sizes of other views are."""
 
 
@@ -34,15 +34,15 @@ class Batch:
     the conversion to float, on whatever device, reorders them for nothing.
     """
 
-    views: tuple[Seen, ...]
+    views: tuple[ViewPixels, ...]
     """One view or several of the same images, each of a size of its own."""
     targets: Mapping[str, Tensor]
-    """What is to be learned of each image, by name: `class` is its class, or -1; `partner` the class of the image that
+    """The targets of each image, by name: `class` is its class, or -1; `partner` the class of the image that
     was mixed in, and `share` the weight of its own class, 1 without mixing."""
     indices: Indices
     """Which images of the data set these are."""
     positions: Indices
-    """Where in the stream they stand; in evaluation, the index."""
+    """Their positions in the stream; in evaluation, the index."""
     broken: tuple[tuple[int, str], ...] = ()
     """Images that could not be read: the index, and why. Training shows another in their place."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from vitrail.base.errors import ConfigError, InputError
 
 Skipped = tuple[str, str]
-"""What was left out, and why."""
+"""Images that were left out, with reasons."""
 
 _SHOWN = 10
 
@@ -21,7 +21,7 @@ class Budget:
     """The share of all images that may be skipped, from 0 to 1."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no budget."""
+        """Refuse values outside their bounds."""
         if self.count < 0 or not 0 <= self.share <= 1:
             raise ConfigError(
                 f"a budget of {self.count} images and a share of {self.share} cannot be; "
@@ -31,14 +31,14 @@ class Budget:
     @classmethod
     def parse(cls, text: str) -> "Budget":
         """Read `5` (images) or `1%` (of all images)."""
-        given = text.strip()
+        number = text.strip()
         try:
-            if given.endswith("%"):
-                return cls(share=float(given[:-1]) / 100)
-            return cls(count=int(given))
+            if number.endswith("%"):
+                return cls(share=float(number[:-1]) / 100)
+            return cls(count=int(number))
         except ValueError:
             raise ConfigError(
-                f"{text!r} is no budget of broken files; give a number such as 5, or a share such as 1%."
+                f"{text!r} is not a budget of broken files; give a number such as 5, or a share such as 1%."
             ) from None
 
     def allowed(self, total: int) -> int:
@@ -54,12 +54,12 @@ class Budget:
         """Refuse the data when more was skipped than allowed, with the names of the first ones; `total` counts both."""
         if len(skipped) <= self.allowed(total):
             return
-        shown = "; ".join(f"{name} ({reason})" for name, reason in skipped[:_SHOWN])
+        listing = "; ".join(f"{name} ({reason})" for name, reason in skipped[:_SHOWN])
         more = f"; and {len(skipped) - _SHOWN} more" if len(skipped) > _SHOWN else ""
         share = 100 * len(skipped) / max(total, 1)
         raise InputError(
             f"{where}: {len(skipped)} of {total} images are broken or missing, and {self.allowed(total)} may be: "
-            f"{shown}{more}. Fix them, or set `skip_broken` to {_rounded_up(share)}."
+            f"{listing}{more}. Fix them, or set `skip_broken` to {_rounded_up(share)}."
         )
 
 

@@ -1,7 +1,7 @@
-"""Open any data: find its kind, its classes and its splits, and say what a person should know about it.
+"""Open any data: find its kind, its classes and its splits, with notes for the user.
 
 Splits: names that the data have are used as they are. One pile, or data with nothing but `train`, is cut into `train`
-and `val`, class by class, by the seed. Where there is one held-out split, both `val` and `test` mean it.
+and `val`, class by class, by the seed. Where there is only one of `val` and `test`, both names mean it.
 """
 
 import os
@@ -15,7 +15,7 @@ from vitrail.base.errors import ConfigError, InputError, did_you_mean
 from vitrail.base.files import path_of
 from vitrail.data import classes
 from vitrail.data.budget import Budget, named
-from vitrail.data.dataset import Dataset
+from vitrail.data.dataset import UNLABELLED, Dataset
 from vitrail.data.kinds import find
 from vitrail.data.sources.indexed import write_index
 from vitrail.data.sources.pile import Codes, Pile, split_of
@@ -53,9 +53,13 @@ def open_splits(
     labels: Sequence[str] | None = None,
     skip_broken: str = "0",
     root: str | os.PathLike[str] | None = None,
+    loose: bool = False,
 ) -> dict[str, Dataset]:
-    """Open all the splits of some data, training first; one pile is `train` and `val`."""
-    opened = Opened.of(where, skip_broken, root, labels, val_fraction, seed)
+    """Open all the splits of some data, training first; one pile is `train` and `val`.
+
+    `loose` takes the images that lie beside class folders too, which have no class.
+    """
+    opened = Opened.of(where, skip_broken, root, labels, val_fraction, seed, loose=loose)
     return {name: opened.split(name) for name in opened.names()}
 
 
@@ -80,9 +84,11 @@ class Opened:
     labels: tuple[str, ...]
     targets: Codes
     notes: tuple[str, ...]
-    given: bool
+    explicit: bool
     val_fraction: float
     seed: int
+    loose: bool = False
+    """Whether images without a class count too, so that classes do not decide what is held out."""
 
     @classmethod
     def of(
@@ -95,14 +101,15 @@ class Opened:
         seed: int,
         *,
         every_class: bool = False,
+        loose: bool = False,
     ) -> "Opened":
-        """Find data, hold it to the budget, and decide its classes: those given, of training, or of every split."""
+        """Find data, check its budget, and decide its classes: `labels`, or those of the training or of all splits."""
         if not 0 < val_fraction < 1:
             raise ConfigError(f"val_fraction is {val_fraction}, but must be between 0 and 1.")
         budget = Budget.parse(skip_broken)
         name = os.fspath(where)
         path_of(name, "data")
-        pile = find(name, root=None if root is None else Path(root))
+        pile = find(name, root=None if root is None else Path(root), loose=loose)
         budget.spend(pile.broken, len(pile.targets) + len(pile.broken), where=name)
         if not len(pile.targets):
             raise InputError(
@@ -110,7 +117,7 @@ class Opened:
             )
         training = None if every_class else _in(pile, "train")
         decided = classes.decide(pile, training) if labels is None else tuple(labels)
-        targets, notes = classes.match(pile, decided, given=labels is not None)
+        targets, notes = classes.match(pile, decided, explicit=labels is not None)
         if pile.ignored:
             notes.append(f"{len(pile.ignored)} entries were not followed or read: {named(pile.ignored)}.")
         if pile.broken:
@@ -121,32 +128,33 @@ class Opened:
             labels=decided,
             targets=targets,
             notes=(*pile.notes, *notes),
-            given=labels is not None,
+            explicit=labels is not None,
             val_fraction=val_fraction,
             seed=seed,
+            loose=loose,
         )
 
     def is_one_pile(self) -> bool:
-        """Tell whether validation images have to be cut off from the training images."""
+        """Return whether validation images have to be cut off from the training images."""
         return self.pile.splits is None or self.pile.split_names == ("train",)
 
     def names(self) -> list[str]:
         """Return the names of the splits, training first."""
         if self.is_one_pile():
             return ["train", "val"]
-        known = self.pile.split_names
+        names = self.pile.split_names
         return sorted(
-            known, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), known.index(name))
+            names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), names.index(name))
         )
 
     def everything(self) -> Dataset:
         """Return all images; classes that training lacks come after the others."""
-        if self.given or not (self.targets == classes.UNKNOWN).any():
+        if self.explicit or not (self.targets == classes.UNKNOWN).any():
             return self.dataset(None, np.arange(len(self.targets)))
         extra = np.unique(self.pile.targets[self.targets == classes.UNKNOWN])
         names = tuple(self.pile.names[code] for code in extra)
         labels = (*self.labels, *names)
-        targets, _ = classes.match(self.pile, labels, given=False)
+        targets, _ = classes.match(self.pile, labels, explicit=False)
         note = f"{len(names)} classes have no training images and come after the others: {classes.few(names)}."
         return replace(self, labels=labels, targets=targets, notes=(*self.notes, note)).dataset(
             None, np.arange(len(targets))
@@ -159,8 +167,8 @@ class Opened:
             others = [other for other in _HELD_OUT if other in names]
             if len(others) == 1:
                 note = f"{self.where} has no {name} split; its {others[0]} split was taken."
-                found = self.split(others[0])
-                return replace(found, notes=(*found.notes, note))
+                dataset = self.split(others[0])
+                return replace(dataset, notes=(*dataset.notes, note))
         if name not in names:
             raise InputError(
                 f"{self.where} has the splits {', '.join(names)}, but no {name}.{did_you_mean(name, names)}"
@@ -169,6 +177,9 @@ class Opened:
             return self.dataset(name, self._rows(name))
         whole = self.dataset("train", self._rows("train"))
         rest, held_out = stratified_split(whole, self.val_fraction, self.seed)
+        if self.loose and not len(held_out):  # no class has two images
+            unsorted = replace(whole, targets=np.full_like(whole.targets, UNLABELLED), labels=())
+            rest, held_out = stratified_split(unsorted, self.val_fraction, self.seed)
         chosen = rest if name == "train" else held_out
         return self.dataset(name, chosen.rows)
 
@@ -181,7 +192,8 @@ class Opened:
         """Make a data set of some rows."""
         part = f"the {split} split of {self.where}" if split else self.where
         if not len(rows):
-            cut = "; give each class two images or more, or a val folder" if self.is_one_pile() and split else ""
+            least = "two images or more" if self.loose else "each class two images or more, or a val folder"
+            cut = f"; give {least}" if self.is_one_pile() and split else ""
             raise InputError(f"{part} is empty{cut}.")
         targets = self.targets[rows]
         classes.refuse_unknown(self.pile, targets, self.pile.targets[rows], part, self.labels)
@@ -200,7 +212,7 @@ class Opened:
 
     def _strangers(self, split: str | None) -> list[str]:
         """Say, with the training images, which other split has classes that they lack."""
-        if split != "train" or self.given or self.is_one_pile():
+        if split != "train" or self.explicit or self.is_one_pile():
             return []
         odd = np.unique(self.pile.targets[self.targets == classes.UNKNOWN])
         names = [self.pile.names[code] for code in odd]
@@ -210,7 +222,7 @@ class Opened:
 
 
 def _in(pile: Pile, split: str) -> np.ndarray | None:
-    """Tell which images are in a split; None when the pile is not split, or has no such split."""
+    """Return which images are in a split; None when the pile is not split, or has no such split."""
     if pile.splits is None or split not in pile.split_names:
         return None
     return np.asarray(pile.splits == pile.split_names.index(split))

@@ -29,17 +29,17 @@ def decide(pile: Pile, in_training: Mask | None) -> tuple[str, ...]:
     return tuple(pile.names[code] for code in used)
 
 
-def match(pile: Pile, labels: Sequence[str], *, given: bool) -> tuple[Codes, list[str]]:
+def match(pile: Pile, labels: Sequence[str], *, explicit: bool) -> tuple[Codes, list[str]]:
     """Turn the pile's classes into places in `labels`, by name; return the classes of all images, and notes.
 
-    Whole numbers that are none of the names are places themselves, when the labels were `given` from elsewhere.
+    Whole numbers that are not among the names are places themselves, when the labels are `explicit`.
     """
     if tuple(labels) == pile.names:  # whatever the names are: ImageNet has two classes called crane
         return np.asarray(pile.targets, np.int32), []
     place = {class_name(name): at for at, name in enumerate(labels)}
     notes = []
     table = np.array([*(place.get(name, UNKNOWN) for name in pile.names), UNLABELLED], np.int32)
-    if given and pile.numeric and not (set(pile.names) & place.keys()):
+    if explicit and pile.numeric and not (set(pile.names) & place.keys()):
         table = np.array(
             [*(at if at < len(labels) else UNKNOWN for at in range(len(pile.names))), UNLABELLED], np.int32
         )
@@ -52,16 +52,16 @@ def refuse_unknown(pile: Pile, targets: Codes, codes: Codes, part: str, labels: 
     unknown = codes[targets == UNKNOWN]
     if not len(unknown):
         return
-    found = np.unique(unknown)
+    surplus = np.unique(unknown)
     raise InputError(
-        f"{part} has {len(unknown)} images of {len(found)} classes that are not among the {len(labels)} known ones: "
-        f"{few([pile.names[code] for code in found])}. The known ones are {few(list(labels))}. Rename them, or take "
+        f"{part} has {len(unknown)} images of {len(surplus)} classes that are not among the {len(labels)} known ones: "
+        f"{few([pile.names[code] for code in surplus])}. The known ones are {few(list(labels))}. Rename them, or take "
         "those images out."
     )
 
 
 def describe(targets: Codes, labels: Sequence[str], part: str) -> list[str]:
-    """Say what a person should know about the classes of a split."""
+    """Return notes for the user about the classes of a split."""
     unlabelled = int((targets == UNLABELLED).sum())
     if unlabelled == len(targets):
         return [f"{part} has no labels."]

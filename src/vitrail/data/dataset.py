@@ -1,7 +1,7 @@
 """A data set: pictures somewhere, a class for each, and the names of the classes.
 
 Every source (a folder, a manifest, shards, arrays, ...) makes a `Dataset`; every reader (loader, survey, evaluation)
-takes one. What differs between sources is only `Pictures`: where image number 7 lies.
+takes one. Sources differ only in `Pictures`: where image number 7 is stored.
 """
 
 from collections.abc import Sequence
@@ -26,19 +26,19 @@ MOST_SHOWN = 20
 
 @runtime_checkable
 class Pictures(Protocol):
-    """Where images lie, by number."""
+    """Access to images by number."""
 
     def __len__(self) -> int:
         """Count the images."""
 
     def name(self, row: int) -> str:
-        """Return what a person calls this image: a path, a member of a shard, a number in an array."""
+        """Return the name of an image for the user: a path, a member of a shard, a number in an array."""
 
     def read(self, row: int) -> bytes | np.ndarray:
         """Return an encoded file, or an array of height x width (x channel) of uint8."""
 
     def digest(self, rows: Rows) -> bytes:
-        """Digest what tells images from others of the same names: paths below the root, sizes and times, or numbers."""
+        """Digest the state of the files: paths below the root, sizes and times, or the numbers of arrays."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -46,7 +46,7 @@ class Dataset:
     """A sized collection of images, each with a class or without one."""
 
     pictures: Pictures
-    """Where the images lie."""
+    """Access to the images."""
     rows: Rows
     """Which of the pictures belong to this data set, in order."""
     targets: Rows
@@ -54,17 +54,17 @@ class Dataset:
     labels: tuple[str, ...]
     """The class names; empty when nothing is labelled."""
     where: str
-    """What was opened, for messages."""
+    """The name of the source, for messages."""
     split: str | None = None
     """Which part of it this is; None for everything."""
     channels: int = 3
     """Channels of the images: 3 for files, whatever the arrays have otherwise."""
     skipped: tuple[tuple[str, str], ...] = ()
-    """What was broken or missing when it was opened: a name, and why."""
+    """Images that were broken or missing when it was opened: name and reason."""
     ignored: tuple[tuple[str, str], ...] = ()
-    """What was left alone on purpose: links to elsewhere, hostile members of an archive."""
+    """Entries that were ignored on purpose: links to elsewhere, hostile members of an archive."""
     notes: tuple[str, ...] = ()
-    """Sentences about the source that a person should see, such as a class that a split lacks."""
+    """Sentences about the source for the user, such as a class that a split lacks."""
 
     def __post_init__(self) -> None:
         """Refuse targets that are not classes."""
@@ -80,11 +80,11 @@ class Dataset:
         return len(self.rows)
 
     def name(self, index: int) -> str:
-        """Return what a person calls image `index`."""
+        """Return the name of image `index` for the user."""
         return self.pictures.name(int(self.rows[index]))
 
     def read(self, index: int) -> bytes | np.ndarray:
-        """Return image `index` as it lies there."""
+        """Return image `index` as it is stored."""
         return self.pictures.read(int(self.rows[index]))
 
     def image(self, index: int, *, needed: RowsNeeded | None = None) -> Pixels:
@@ -93,11 +93,11 @@ class Dataset:
         Whoever `needed` only some rows from the top may get nonsense below them, and sooner.
         """
         try:
-            found = self.read(index)
-            if isinstance(found, np.ndarray):
-                return from_array(found)
-            upper = decode_upper(found, needed) if needed else None
-            return decode(found) if upper is None else upper
+            stored = self.read(index)
+            if isinstance(stored, np.ndarray):
+                return from_array(stored)
+            upper = decode_upper(stored, needed) if needed else None
+            return decode(stored) if upper is None else upper
         except ImageError as error:
             raise ImageError(f"{self.name(index)}: {error}") from None
         except OSError as error:

@@ -55,7 +55,7 @@ class Names(Sequence[bytes]):
         return self.blob[self.offsets[row] : self.offsets[row + 1]].tobytes()
 
     def text(self, row: int) -> str:
-        """Return one name as a person reads it; bytes that are no UTF-8 are escaped."""
+        """Return one name as text; bytes that are not UTF-8 are escaped."""
         return str(self[row].decode(errors="backslashreplace"))
 
     def take(self, rows: Rows) -> "Names":
@@ -82,7 +82,7 @@ class NamesBuilder:
         """Count the names so far."""
         return len(self._offsets) - 1
 
-    def done(self) -> Names:
+    def build(self) -> Names:
         """Return what was collected, without copying it."""
         return Names(np.frombuffer(self._blob, np.uint8), np.frombuffer(self._offsets, np.int64))
 
@@ -92,7 +92,7 @@ def names_of(names: Iterable[bytes]) -> Names:
     builder = NamesBuilder()
     for name in names:
         builder.add(name)
-    return builder.done()
+    return builder.build()
 
 
 def write_arrays(path: Path, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -124,7 +124,7 @@ def map_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     except CheckpointError:
         raise _damaged(path, "its header does not describe its arrays") from None
     if any(len(shape) != 1 or dtype not in _KINDS for (shape, dtype), _ in container.places.values()):
-        raise _damaged(path, "it holds something else than rows of whole numbers")
+        raise _damaged(path, "it contains something other than rows of whole numbers")
     if container.recorded_digest() != container.computed_digest():
         raise _damaged(path, "its digest is another")
     arrays = {}
@@ -133,7 +133,7 @@ def map_arrays(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays[name] = container.tensor(name).numpy()
         arrays[name].flags.writeable = False
     try:
-        described = json.loads(arrays.pop(_DESCRIBED)[:_MOST_TEXT].tobytes())  # what is longer is no JSON then
+        described = json.loads(arrays.pop(_DESCRIBED)[:_MOST_TEXT].tobytes())  # a longer text is cut and not JSON
     except (KeyError, ValueError, RecursionError):
         described = None
     if not isinstance(described, dict):

@@ -1,4 +1,4 @@
-"""Which kind of data somebody means, found by looking; the first line that fits decides.
+"""The kind of data behind a path, found by its contents; the first line that fits decides.
 
 | where                                                          | kind                           |
 |----------------------------------------------------------------|--------------------------------|
@@ -50,8 +50,8 @@ _ELSEWHERE = re.compile(r"(pipe:|[a-z][a-z0-9+.-]+://)", re.I)
 _DEBIAN = "fashion-mnist"
 
 
-def find(where: str, *, root: Path | None = None) -> Pile:
-    """Open what a name stands for."""
+def find(where: str, *, root: Path | None = None, loose: bool = False) -> Pile:
+    """Open the data that a name means; `loose` takes images beside class folders too."""
     if where == sample.NAME:
         return sample.open_sample()
     if _ELSEWHERE.match(where):
@@ -61,12 +61,12 @@ def find(where: str, *, root: Path | None = None) -> Pile:
         if where == _DEBIAN and not path.exists():
             return _debian()
         if is_pattern(where) and not path.exists():
-            found = find_pattern(where)
-            return shards.open_shards(found, where, beside=found[0][0].parent)
+            files = find_pattern(where)
+            return shards.open_shards(files, where, beside=files[0][0].parent)
         if path.is_file():
             return _file(path, root)
         if path.is_dir():
-            return _folder(path, root)
+            return _folder(path, root, loose)
     except OSError as error:
         raise InputError(f"{where} cannot be opened: {error.strerror or error}.") from None
     if path.exists():
@@ -99,7 +99,7 @@ def _file(path: Path, root: Path | None) -> Pile:
     )
 
 
-def _folder(path: Path, root: Path | None) -> Pile:
+def _folder(path: Path, root: Path | None, loose: bool) -> Pile:
     """Open a folder by what lies in it."""
     if huggingface.is_saved(path):
         return huggingface.open_saved(path)
@@ -121,7 +121,7 @@ def _folder(path: Path, root: Path | None) -> Pile:
         return _noted(shards.open_shards(tars, str(path), beside=path), path, [tar for tar, _ in tars])
     if tables := parquet.files_in(path):
         return _noted(parquet.open_parquet(tables, str(path)), path, tables)
-    return folder.open_folder(path, also=root)
+    return folder.open_folder(path, also=root, loose=loose)
 
 
 def _noted(pile: Pile, path: Path, read: list[Path]) -> Pile:

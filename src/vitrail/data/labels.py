@@ -37,7 +37,7 @@ def _from_json(text: str, path: Path) -> tuple[str, ...]:
             names = [names[number] for number in numbers]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError(
-            f"{path} holds no list of class names, nor a table from 0, 1, 2, ... to names; give one of these, or a "
+            f"{path} is neither a list of class names nor a table from 0, 1, 2, ... to names; give one of these, or a "
             "text with a name on each line."
         )
     return tuple(names)

@@ -1,7 +1,7 @@
 """Batches: the stream of training from any step on, and each rank's shard for evaluation, read by any workers.
 
 A worker is handed the number of a step and nothing else: there is no state to save, nothing to replay, and no seed that
-depends on who works.
+depends on the worker.
 """
 
 import signal
@@ -100,26 +100,26 @@ def evaluation_batches(
 
 
 def _batches(steps: Steps, numbers: range, dataset: Dataset, workers: int, budget: Budget | None) -> Iterator[Batch]:
-    """Raise the errors that come back as values, and keep count of the broken images."""
+    """Raise errors that workers return as values, and count the broken images."""
     skipped: dict[int, str] = {}
-    for made in _made(steps, numbers, workers):
-        if isinstance(made, ImageError):
-            raise ImageError(f"{made} Fix the image, or set `skip_broken` to pass over such.") from None
-        if budget is not None and any(index not in skipped for index, _ in made.broken):
-            skipped |= dict(made.broken)
+    for batch in _iterate(steps, numbers, workers):
+        if isinstance(batch, ImageError):
+            raise ImageError(f"{batch} Fix the image, or set `skip_broken` to skip such images.") from None
+        if budget is not None and any(index not in skipped for index, _ in batch.broken):
+            skipped |= dict(batch.broken)
             budget.spend(
                 [(dataset.name(index), why) for index, why in skipped.items()], len(dataset), where=dataset.where
             )
-        yield made
+        yield batch
 
 
-def _made(steps: Steps, numbers: range, workers: int) -> Iterator[Batch | ImageError]:
+def _iterate(steps: Steps, numbers: range, workers: int) -> Iterator[Batch | ImageError]:
     """Make the steps here, or in other processes, in order."""
     pins = torch.cuda.is_available()
     if not workers:
         for number in numbers:
-            made = steps[number]
-            yield made.pin_memory() if pins and isinstance(made, Batch) else made
+            batch = steps[number]
+            yield batch.pin_memory() if pins and isinstance(batch, Batch) else batch
         return
     loader: DataLoader[Batch | ImageError] = DataLoader(
         steps,  # type: ignore[arg-type]  # anything with __getitem__ is a map-style data set
@@ -145,7 +145,7 @@ def _made(steps: Steps, numbers: range, workers: int) -> Iterator[Batch | ImageE
         with suppress(RuntimeError):
             time.sleep(0.05)  # torch's own notice of the dead process may still be on its way
         raise WorkerError(
-            f"one of {workers} processes that read images was ended from outside, most often for want of memory; "
+            f"one of {workers} processes that read images was ended from outside, most often because memory ran out; "
             "use fewer `workers` or a smaller `batch`."
         ) from error
     except BaseException:
@@ -154,7 +154,7 @@ def _made(steps: Steps, numbers: range, workers: int) -> Iterator[Batch | ImageE
 
 
 def _end_workers(iterator: Any) -> None:
-    """End the workers of an iterator that is given up, at once: one that is stopped would never end by itself.
+    """End the workers of an abandoned iterator at once: a stopped one would never end by itself.
 
     torch would raise an error for each of them some time later, so it forgets them first.
     """
@@ -178,5 +178,5 @@ def _start_worker(_: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, signal.SIG_DFL) and None)
 
 
-def _as_it_is(made: Any) -> Any:
-    return made
+def _as_it_is(batch: Any) -> Any:
+    return batch

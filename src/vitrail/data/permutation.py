@@ -28,10 +28,10 @@ def unpermute(places: Positions, lengths: Positions, keys: Keys) -> Positions:
 
 def _walk(positions: Positions, lengths: Positions, keys: Keys, rounds: range, sign: int) -> Positions:
     """Run the network until every cell is inside its range; a step or two, as the rectangle is hardly larger."""
-    found = _rounds(positions, lengths, keys, rounds, sign)
-    while (outside := np.flatnonzero(found >= lengths)).size:
-        found[outside] = _rounds(found[outside], lengths[outside], keys[outside], rounds, sign)
-    return found
+    places = _rounds(positions, lengths, keys, rounds, sign)
+    while (outside := np.flatnonzero(places >= lengths)).size:
+        places[outside] = _rounds(places[outside], lengths[outside], keys[outside], rounds, sign)
+    return places
 
 
 def _rounds(positions: Positions, lengths: Positions, keys: Keys, rounds: range, sign: int) -> Positions:

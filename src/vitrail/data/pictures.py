@@ -1,4 +1,4 @@
-"""One image, however it is given: a path, an encoded file, an image of Pillow, an array or a tensor of 8 bits."""
+"""One image: a path, an encoded file, an image of Pillow, an array or a tensor of 8 bits."""
 
 import os
 from pathlib import Path
@@ -28,7 +28,7 @@ def pixels_of(image: Picture, channels: int) -> NewPixels:
         pixels = _from_numbers(image, channels)
     else:
         raise InputError(
-            f"an image is given as a {type(image).__name__}, but must be a path, bytes of a file, a Pillow image, or "
+            f"an image is a {type(image).__name__}, but must be a path, bytes of a file, a Pillow image, or "
             "an array or tensor of uint8."
         )
     return to_channels(pixels, channels)
@@ -42,7 +42,7 @@ def name_of(image: Picture, place: int) -> str:
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
-    """Read an image file that somebody named; what cannot be read is an `ImageError`."""
+    """Read an image file by its path; raise `ImageError` where that fails."""
     try:
         real = os.path.realpath(os.fsencode(path))
         if os.path.isdir(real):  # noqa: PTH112
@@ -82,8 +82,8 @@ def _from_numbers(image: np.ndarray | Tensor, channels: int) -> Pixels:
         image = image.detach().cpu().numpy()
     if image.ndim != 3:
         return from_array(image)
-    known = sorted({1, 3, channels})
-    last, first = image.shape[2] in known, image.shape[0] in known
+    counts = sorted({1, 3, channels})
+    last, first = image.shape[2] in counts, image.shape[0] in counts
     if last and first:
         raise ImageError(
             f"an array of {shape} does not show which axis has the channels, the first or the last; "
@@ -91,7 +91,7 @@ def _from_numbers(image: np.ndarray | Tensor, channels: int) -> Pixels:
         )
     if not last and not first:
         raise ImageError(
-            f"an array of {shape} has neither a last nor a first axis of {' or '.join(map(str, known))} channels, "
+            f"an array of {shape} has neither a last nor a first axis of {' or '.join(map(str, counts))} channels, "
             f"which a model of {channels} takes; leave out the others, such as the fourth by array[:, :, :3]."
         )
     return from_array(image if last else image.transpose(1, 2, 0))

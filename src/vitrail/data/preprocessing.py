@@ -31,7 +31,7 @@ class Preprocessing:
     crop_fraction: float = 1.0
     """The share of the resized side, with `crop` of the short one, that is kept; the centre is cut out."""
     interpolation: Interpolation = "bilinear"
-    """How pixels between pixels are made."""
+    """How values between pixels are computed."""
     antialias: bool = False
     """Whether shrinking averages over all the pixels that it covers, as Pillow does."""
     mean: tuple[float, ...] = HALF
@@ -41,13 +41,13 @@ class Preprocessing:
 
     def __post_init__(self) -> None:
         """Refuse what no image can go through."""
-        for name, given, known in (
+        for name, value, choices in (
             ("geometry", self.geometry, get_args(Geometry)),
             ("interpolation", self.interpolation, get_args(Interpolation)),
         ):
-            if given not in known:
+            if value not in choices:
                 raise ConfigError(
-                    f"{name} is {given!r}, but must be one of {', '.join(known)}.{did_you_mean(given, known)}"
+                    f"{name} is {value!r}, but must be one of {', '.join(choices)}.{did_you_mean(value, choices)}"
                 )
         if len(self.image_size) != 2 or min(self.image_size) < 1:
             raise ConfigError(f"image_size is {self.image_size!r}, but must be (height, width) of at least 1 pixel.")
@@ -105,7 +105,7 @@ class Preprocessing:
         return top / resized[0], left / resized[1], high / resized[0], wide / resized[1]
 
 
-# What each library does to an image of 224x224 when nothing else is said; swag are torchvision's weights of that name,
+# Each library's default for an image of 224x224; swag are torchvision's weights of that name,
 # imagenet is what DeiT, DINO, DINOv2, MAE and most of Meta's programs do.
 PRESETS: dict[PresetName, Preprocessing] = {
     "google": Preprocessing(),

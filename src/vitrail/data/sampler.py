@@ -1,6 +1,6 @@
 """Which image comes when: an endless stream for training, a shard for evaluation.
 
-Training is one stream of positions, and step s of batch size B takes the positions from s * B on. What lies at a
+Training is one stream of positions, and step s of batch size B takes the positions from s * B on. What is at a
 position is a pure function of it, so that a run can be entered anywhere, by any number of processes.
 """
 
@@ -36,7 +36,7 @@ class Order:
     length: int
     """Images of an epoch."""
     seed: int
-    """What names the permutations."""
+    """The name of the permutations."""
     classes: Classes | None = None
     """With these, each class comes once in every block of as many positions as there are classes."""
 

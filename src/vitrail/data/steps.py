@@ -1,4 +1,4 @@
-"""One batch, made from nothing but its number: what it holds is a pure function of the step."""
+"""One batch, a pure function of its step's number."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sampler import Order, batch_positions
 from vitrail.data.transforms import preprocess
 
-SUBSTITUTES = 20  # a broken image is replaced by the first good one of so many
+SUBSTITUTES = 20  # a broken image is replaced by the first good one of these
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,7 +41,7 @@ class TrainingSteps:
     skips: bool
 
     def __getitem__(self, step: int) -> Batch | ImageError:
-        """Read, augment and mix the images of one step; what is wrong with them comes back as a value."""
+        """Read, augment and mix the images of one step; errors are returned as values."""
         positions = batch_positions(step, batch=self.batch, rank=self.rank, world=self.world)
         epochs, indices = self.order.indices(positions)
         draws = [self._draws(number, epochs, indices) for number in range(len(self.views))]
@@ -77,14 +77,14 @@ class TrainingSteps:
     def _pictures(
         self, epochs: Positions, indices: Positions, draws: list[list[list[float]]], broken: list[tuple[int, str]]
     ) -> Iterator[Pixels]:
-        """Read the images one after the other; `indices` come to name those that were read."""
+        """Read the images one after the other; `indices` is changed to those that were read."""
         for place, (epoch, index) in enumerate(zip(epochs.tolist(), indices.tolist(), strict=True)):
             needed = partial(self._rows_needed, draws=[numbers[place] for numbers in draws])
             indices[place], pixels = self._readable(index, epoch, needed, broken)
             yield pixels
 
     def _rows_needed(self, size: tuple[int, int], draws: list[list[float]]) -> int:
-        """Count the rows of an image, from the top, that some view looks at."""
+        """Count the rows of an image, from the top, that any view reads."""
         return max(
             rows_needed(size, view.augmentation, numbers) for view, numbers in zip(self.views, draws, strict=True)
         )

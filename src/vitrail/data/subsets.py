@@ -1,7 +1,7 @@
-"""Parts of a data set, the same for everybody who asks with the same seed.
+"""Parts of a data set, always the same for the same seed.
 
 Every image has a random number that follows from the seed and its row; a part is the images with the lowest numbers of
-each class. So a smaller part lies inside of a larger one, as in the paper's study of 9M, 30M and 90M of the 300M images
+each class. So a smaller part is inside of a larger one, as in the paper's study of 9M, 30M and 90M of the 300M images
 of JFT (fractions of 0.03, 0.1 and 0.3).
 """
 
@@ -20,36 +20,44 @@ def stratified_split(dataset: Dataset, fraction: float, seed: int) -> tuple[Data
     """Return the rest, and a held-out fraction of each class; a class of two or more images is in both."""
     if not 0 < fraction < 1:
         raise ConfigError(f"a fraction of {fraction} cannot be held out; give one between 0 and 1, such as 0.1.")
-    held = []
+    parts = []
     for images in _by_class(dataset, "split", seed):
         count = round(fraction * len(images))
-        held.append(images[: min(max(count, 1), len(images) - 1)])
+        parts.append(images[: min(max(count, 1), len(images) - 1)])
     chosen = np.zeros(len(dataset), dtype=bool)
-    chosen[np.concatenate([np.zeros(0, dtype=np.int64), *held])] = True
+    chosen[np.concatenate([np.zeros(0, dtype=np.int64), *parts])] = True
     return dataset.take(np.flatnonzero(~chosen)), dataset.take(np.flatnonzero(chosen))
 
 
 def few_shot(dataset: Dataset, shots: int, seed: int) -> Dataset:
-    """Return so many images of each class; fewer shots are among more."""
+    """Return N images of each class; fewer shots are among more."""
     if shots < 1:
-        raise ConfigError(f"{shots} images of each class are none; give 1 or more.")
+        raise ConfigError(f"shots is {shots}, but must be at least 1.")
     if few := [
         f"{label} ({count})" for label, count in zip(dataset.labels, dataset.counts, strict=True) if count < shots
     ]:
-        shown = ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
+        listing = ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
         raise InputError(
-            f"{dataset.where} has classes with fewer than {shots} images: {shown}; ask for at most "
+            f"{dataset.where} has classes with fewer than {shots} images: {listing}; ask for at most "
             f"{dataset.counts.min()} of each class."
         )
     return _lowest(dataset, [images[:shots] for images in _by_class(dataset, "few-shot", seed, labelled=True)])
 
 
 def fraction_of(dataset: Dataset, fraction: float, seed: int) -> Dataset:
-    """Return a fraction of each class, at least one image; a smaller fraction lies inside of a larger one."""
+    """Return a fraction of each class, at least one image; a smaller fraction is inside of a larger one."""
     if not 0 < fraction <= 1:
-        raise ConfigError(f"a fraction of {fraction} is no part of a data set; give one above 0 and at most 1.")
+        raise ConfigError(f"fraction is {fraction}, but must be above 0 and at most 1.")
     chosen = [images[: max(round(fraction * len(images)), 1)] for images in _by_class(dataset, "fraction", seed)]
     return _lowest(dataset, chosen)
+
+
+def some_of(dataset: Dataset, count: int, seed: int) -> Dataset:
+    """Return so many images drawn at random, or all where there are fewer; fewer images are among more."""
+    if count < 1:
+        raise ConfigError(f"{count} images are none; give 1 or more.")
+    order = np.argsort(keys(key(seed, "some"), dataset.rows), kind="stable")
+    return dataset.take(np.sort(order[:count]))
 
 
 def class_weights(counts: Counts) -> ClassWeights:

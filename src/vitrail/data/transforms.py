@@ -1,8 +1,9 @@
-"""From an image of any size to a model's input, as the settings that travel with the weights say."""
+"""From an image of any size to a model's input, by the settings that are stored with the weights."""
 
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from vitrail.base.errors import ImageError, InputError
 from vitrail.base.shapes import Images, NewPixels, PixelBatch, Pixels
@@ -10,16 +11,16 @@ from vitrail.data.pictures import Picture, name_of, pixels_of
 from vitrail.data.pixels.resize import resize, resize_window, side_by_side
 from vitrail.data.preprocessing import Preprocessing
 
-# A resized image of more than this many times the pixels that are kept is not made; only what is kept of it is.
+# Of a resized image with more than this many times the pixels that are kept, only the kept part is computed.
 _WASTE = 16
-# So many values are normalised at a time, while they are in the cache; one pass after the other takes twice as long.
+# Values that are normalised at a time, while they are in the cache; one pass after the other takes twice as long.
 _CACHED = 2**18
 
 
 def prepare(images: Sequence[Picture], preprocessing: Preprocessing) -> Images:
-    """Read images however they are given, and return a model's input."""
+    """Read images of any kind, and return a model's input."""
     if not images:
-        raise InputError("no images are given; give one, or a list of at least one.")
+        raise InputError("images is empty; give one image, or a list of at least one.")
     pixels = []
     for place, image in enumerate(images):
         try:
@@ -51,15 +52,26 @@ def normalise(batch: PixelBatch, preprocessing: Preprocessing) -> Images:
             f"the images have {batch.shape[1]} channels, but the preprocessing has a mean and std for {channels}; "
             f"bring the images to {channels} channels."
         )
-    scale = torch.tensor([1 / (255 * std) for std in preprocessing.std], device=batch.device)
-    shift = torch.tensor(
-        [-mean / std for mean, std in zip(preprocessing.mean, preprocessing.std, strict=True)], device=batch.device
-    )
-    scale, shift = scale[:, None, None], shift[:, None, None]
+    scale, shift = _affine(preprocessing, batch.device)
     if batch.device.type != "cpu" or batch.numel() <= _CACHED:
         return torch.addcmul(shift, batch.to(torch.float32), scale)
-    made = torch.empty(batch.shape)
+    floats = torch.empty(batch.shape)
     images = max(_CACHED // batch[0].numel(), 1)
-    for some, room in zip(batch.split(images), made.split(images), strict=True):
+    for some, room in zip(batch.split(images), floats.split(images), strict=True):
         torch.addcmul(shift, some.to(torch.float32), scale, out=room)
-    return made
+    return floats
+
+
+def standardise(values: Images, preprocessing: Preprocessing) -> Images:
+    """Turn fractions from 0 to 255 into a model's input as `normalise` does, with gradients."""
+    scale, shift = _affine(preprocessing, values.device)
+    return torch.addcmul(shift, values, scale)
+
+
+def _affine(preprocessing: Preprocessing, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return what pixels are multiplied with, and what is added."""
+    scale = torch.tensor([1 / (255 * std) for std in preprocessing.std], device=device)
+    shift = torch.tensor(
+        [-mean / std for mean, std in zip(preprocessing.mean, preprocessing.std, strict=True)], device=device
+    )
+    return scale[:, None, None], shift[:, None, None]

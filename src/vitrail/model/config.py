@@ -193,6 +193,12 @@ class ViTConfig(ModelConfig, kind="vit"):
             ) from None
 
     @property
+    def cell_size(self) -> Size:
+        """Height and width of a patch in pixels of the image."""
+        stride = 1 if self.backbone is None else self.backbone.stride
+        return self.patch_size[0] * stride, self.patch_size[1] * stride
+
+    @property
     def feature_grid(self) -> Size | None:
         """Rows and columns of a hybrid's feature map."""
         return None if self.backbone is None else self.backbone.feature_size(self.image_size)
@@ -227,6 +233,11 @@ class ViTConfig(ModelConfig, kind="vit"):
     def feature_width(self) -> int:
         """How many numbers the last linear layer sees."""
         return self.representation_size or self.projection_size or self.pooled_width
+
+    @property
+    def text_width(self) -> int | None:
+        """Width of CLIP's projection into the space of texts."""
+        return self.projection_size
 
     @property
     def summary(self) -> str:
@@ -309,3 +320,22 @@ class ViTConfig(ModelConfig, kind="vit"):
             )
         for size in sizes:
             _ = replace(self, image_size=size)
+
+    def check_tokens(self, image_size: Size) -> Size:
+        """Return the grid, or refuse what sees hidden pixels all the same, or has weights that no patch reaches."""
+        if self.backbone is not None:
+            raise ConfigError(
+                "the convolutions of a hybrid see hidden patches from those beside them; choose a model without one."
+            )
+        for name, idle in (
+            ("pool", self.pool == "attention"),
+            ("norm_pooled", self.norm_pooled),
+            ("representation_size", self.representation_size is not None),
+            ("projection_size", self.projection_size is not None),
+        ):
+            if idle:
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)!r}, whose weights learn nothing where patches are predicted; "
+                    "choose pool='mean' or 'class-token', and no layer between it and the head."
+                )
+        return patch_grid(image_size, self.patch_size)

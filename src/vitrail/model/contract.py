@@ -23,10 +23,12 @@ from torch import Generator, Tensor, nn
 from vitrail.base.errors import ConfigError
 from vitrail.base.processor import settle
 from vitrail.base.settings import Tagged, from_dict
-from vitrail.base.shapes import AttentionMap, Images, KeptPatches, Logits, PoolWeights, Representation
+from vitrail.base.shapes import AttentionMap, Images, KeptPatches, Kernel, Logits, PoolWeights, Representation
+from vitrail.model.anatomy import Branch, Positions
+from vitrail.model.corruption import Corruption
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size
-from vitrail.model.trace import Encoded, Reduce, Selection
+from vitrail.model.trace import Encoded, Reduce, ReduceUnits, Selection
 from vitrail.model.units import Unit, measure_unit
 
 
@@ -57,6 +59,11 @@ class ModelConfig(Tagged, ABC):
         """How many numbers the last linear layer sees."""
 
     @property
+    def text_width(self) -> int | None:
+        """How many numbers the space has that features share with texts; None where there is no such space."""
+        return None
+
+    @property
     @abstractmethod
     def summary(self) -> str:
         """The model in a few words."""
@@ -79,6 +86,11 @@ class ModelConfig(Tagged, ABC):
     @property
     def grid(self) -> Size | None:
         """Rows and columns of patches; None where the model has none."""
+        return None
+
+    @property
+    def cell_size(self) -> Size | None:
+        """Height and width of a patch in pixels of the image; None where the model has no patches."""
         return None
 
     @property
@@ -130,6 +142,10 @@ class ModelConfig(Tagged, ABC):
         """Refuse training with dropped patches or images of other sizes, where the model cannot do it."""
         if drop:
             raise ConfigError(f"a model of the kind {self.kind!r} has no patches to drop; leave drop_patches at 0.")
+
+    def check_tokens(self, image_size: Size) -> Size:  # noqa: ARG002 - for kinds with patches
+        """Return the grid of patches of an image, or refuse a model whose patches cannot be hidden and predicted."""
+        raise ConfigError(f"a {self.noun} has no patches to hide and predict; choose a Vision Transformer.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,28 +214,35 @@ class Model(nn.Module, ABC):
         kept: KeptPatches | None = None,  # noqa: ARG002
         drop_patches: float = 0.0,  # noqa: ARG002
         generator: Generator | None = None,  # noqa: ARG002
+        corruption: Corruption | None = None,  # noqa: ARG002
         any_size: bool = False,  # noqa: ARG002
         layers: Selection = None,  # noqa: ARG002
         attention: Selection = None,  # noqa: ARG002
         heads: Selection = "all",  # noqa: ARG002
         reduce: Reduce | None = None,  # noqa: ARG002
+        units: ReduceUnits | None = None,  # noqa: ARG002
         pooled_only: bool = False,  # noqa: ARG002
     ) -> Encoded:
         """Run the network up to its head, and return the intermediates that the arguments select.
 
         Patches: those that `kept` lists for each image, or a random part when `drop_patches` leaves some out, drawn
-        from `generator` or from torch's global one; the result has their numbers. `any_size` allows images of another
-        size than the model's own.
+        from `generator` or from torch's global one; the result has their numbers. `corruption` hides or
+        exchanges embeddings of patches. `any_size` allows images of another size than the model's own.
 
         Intermediates: the outputs of `layers`, numbered as by `layers()`, and A of the blocks `attention` for `heads`,
-        or the result of `reduce` on each A, so that only one A at a time is in memory. `pooled_only` skips everything
-        that the head does not see, unless it is selected.
+        or the result of `reduce` on each A, so that only one A at a time is in memory. `units` is called with the
+        hidden activations of each branch, and what it returns is kept. `pooled_only` skips everything that the head
+        does not see, unless it is selected.
         """
         raise ConfigError(f"a {self.config.noun} has no intermediates before its head; use features.")
 
     def represent(self, encoded: Tensor) -> Representation:
         """Turn the encoder's output into the input of the last linear layer."""
         return encoded
+
+    def poolings(self, encoded: Tensor) -> dict[str, Tensor]:  # noqa: ARG002 - for kinds that have several
+        """Return what a head could see in place of its own pooling, by name: the class token, the mean of patches."""
+        return {}
 
     def pool_weights(self, encoded: Tensor) -> PoolWeights:  # noqa: ARG002 - for kinds with tokens
         """Return how much pooling reads of each token of the encoder's output, as shares that sum to 1."""
@@ -228,6 +251,18 @@ class Model(nn.Module, ABC):
     @abstractmethod
     def layers(self) -> list[Layer]:
         """Return the layers from input to output; each parameter belongs to one."""
+
+    def filters(self) -> Kernel | None:
+        """Return the filters that the network applies to pixels; None where it shows none."""
+        return None
+
+    def positions(self) -> Positions:
+        """Return how the network tells patches apart by their place."""
+        return Positions()
+
+    def branches(self) -> list[Branch]:
+        """Name the parts that can be left out, from input to output."""
+        return []
 
     def matrices(self) -> dict[str, int]:
         """Name the kernels that are matrices inside blocks, with how many are stacked in each: 3 for q, k and v."""

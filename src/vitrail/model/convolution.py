@@ -48,9 +48,14 @@ class StandardisedConv2d(nn.Module):
         self.standardisation: Standardisation = standardisation
         self.eps = eps
 
+    @property
+    def kernel(self) -> Kernel:
+        """The standardised kernel."""
+        return standardise(self.weight, self.standardisation, self.eps)
+
     def forward(self, images: Images) -> FeatureMap:
         """Convolve."""
-        kernel = standardise(self.weight, self.standardisation, self.eps)
+        kernel = self.kernel
         if not self.same:
             return F.conv2d(images, kernel, stride=self.stride, padding=(self.kernel_size - 1) // 2)
         left, right, top, bottom = same_padding(images, self.kernel_size, self.stride)
@@ -106,7 +111,7 @@ class Stage(nn.Sequential):
     def forward(self, features: Images, *, name: str = "", recorder: Recorder = NOTHING) -> FeatureMap:
         """Transform a feature map; each unit's output has the stage's name and its own number."""
         for number, unit in self.named_children():
-            features = unit(features)
+            features = unit(features, units=recorder.activations(f"{name}.{number}"))
             recorder.name(f"{name}.{number}", features)
         return features
 

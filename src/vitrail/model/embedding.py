@@ -10,6 +10,7 @@ from torch import Generator, Tensor, nn
 from vitrail.base.errors import ConfigError
 from vitrail.base.shapes import FeatureMap, KeptPatches, KeptTokens, Patches, PatchPixels, PositionTable, Tokens
 from vitrail.model.config import ViTConfig
+from vitrail.model.corruption import Corruption, corrupt
 from vitrail.model.patches import Size, patch_grid, patchify
 from vitrail.model.positions import make_positions, resize_positions
 from vitrail.model.trace import NOTHING, Recorder
@@ -35,11 +36,19 @@ class Embedding(nn.Module):
         self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps) if config.norm_embedded else None
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, features: FeatureMap, *, kept: KeptPatches | None = None, recorder: Recorder = NOTHING) -> Tokens:
+    def forward(
+        self,
+        features: FeatureMap,
+        *,
+        kept: KeptPatches | None = None,
+        corruption: Corruption | None = None,
+        recorder: Recorder = NOTHING,
+    ) -> Tokens:
         """Embed an image, or the feature map of a hybrid; `kept` lists the patches to embed."""
         pixels = patchify(features, self.patch_size)
         patches = self.projection(pixels if kept is None else pick(pixels, kept))  # x_p E, in one matrix product
         recorder.name("patches", patches)
+        patches = patches if corruption is None else corrupt(patches, corruption)
         grid = patch_grid((features.shape[2], features.shape[3]), self.patch_size)
         tokens = self.assemble(patches, grid, kept)
         recorder.layer(0, tokens)
@@ -96,9 +105,13 @@ class PatchChoice:
     """Part of the patches that are left out at random."""
     generator: Generator | None = None
     """Where the random part comes from; None is torch's global generator."""
+    corruption: Corruption | None = None
+    """Which embeddings are hidden or exchanged, of all patches; None leaves them as they are."""
 
     def __post_init__(self) -> None:
         """Refuse two choices at once."""
+        if self.corruption is not None and self.some:
+            raise ConfigError("corruption is for all patches of an image; leave out kept and drop_patches, or it.")
         if self.kept is not None and self.drop:
             raise ConfigError(f"both kept and drop_patches={self.drop} choose the patches to keep; give one of them.")
 

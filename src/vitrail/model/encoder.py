@@ -4,14 +4,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from vitrail.base.shapes import KeptTokens, Tokens
+from vitrail.base.shapes import KeptTokens, PositionTable, Tokens
 from vitrail.model.attention import attention_cost
 from vitrail.model.config import ViTConfig
 from vitrail.model.mixers import make_mixer
 from vitrail.model.mlp import make_mlp, mlp_cost
 from vitrail.model.positions import make_positions
 from vitrail.model.rotary import Rotation
-from vitrail.model.trace import NOTHING, MapRecorder, Recorder
+from vitrail.model.trace import NOTHING, MapRecorder, Recorder, Take
 from vitrail.model.units import Unit
 
 
@@ -43,12 +43,13 @@ class EncoderBlock(nn.Module):
         first_only: bool = False,
         maps: MapRecorder | None = None,
         rotation: Rotation | None = None,
+        units: Take | None = None,
     ) -> KeptTokens:
         """Map z_(l-1) to z_l, or to its first token only, which takes far less work; `maps` asks for A."""
         kept = tokens[:, :1] if first_only else tokens
         mixed = self.attention(self.norm1(tokens), first_only=first_only, maps=maps, rotation=rotation)
         kept = kept + self.skip(mixed, self.scale1)  # Eq. 2
-        return kept + self.skip(self.mlp(self.norm2(kept)), self.scale2)  # Eq. 3
+        return kept + self.skip(self.mlp(self.norm2(kept), units=units), self.scale2)  # Eq. 3
 
     def skip(self, branch: Tensor, scale: Tensor | None) -> Tensor:
         """Apply LayerScale where there is one, and stochastic depth while training."""
@@ -91,15 +92,18 @@ class Encoder(nn.Module):
             if self.recompute and torch.is_grad_enabled() and maps is None:  # a map that is kept is not computed again
                 tokens = checkpoint(block, placed, first_only=alone, rotation=rotation, use_reentrant=False)
             else:
-                tokens = block(placed, first_only=alone, maps=maps, rotation=rotation)
+                units = recorder.activations(f"block {layer}")
+                tokens = block(placed, first_only=alone, maps=maps, rotation=rotation, units=units)
             recorder.layer(layer + 1, tokens)
         return self.finish(tokens)
 
     def place(self, tokens: Tokens, layer: int) -> Tokens:
         """Add the positions that this layer starts with, if it has any (App. D.4)."""
-        if len(self.positions) == 0:
-            return tokens
-        return tokens + self.positions[layer % len(self.positions)]()
+        return tokens if len(self.positions) == 0 else tokens + self.position(layer)
+
+    def position(self, layer: int) -> PositionTable:
+        """Return the table that this layer starts with."""
+        return self.positions[layer % len(self.positions)]()
 
     def finish(self, tokens: KeptTokens) -> KeptTokens:
         """Apply the last LayerNorm (Eq. 4), unless it comes after pooling or not at all."""

@@ -14,7 +14,7 @@ from vitrail.model.backbone import BackboneConfig
 from vitrail.model.bottlenecks import bottlenecks, halved, padded, root_cost
 from vitrail.model.convolution import Stage, make_conv, make_norm, max_pool_same
 from vitrail.model.patches import Size
-from vitrail.model.trace import NOTHING, Recorder
+from vitrail.model.trace import NOTHING, Recorder, Take
 from vitrail.model.units import Unit
 
 _conv = partial(make_conv, same=True)
@@ -52,11 +52,13 @@ class PostActivationUnit(nn.Module):
             self.shortcut.add_module("conv", _conv(config, inputs, outputs, 1, stride=stride))
             self.shortcut.add_module("norm", make_norm(config, outputs))
 
-    def forward(self, features: Images) -> FeatureMap:
-        """Transform a feature map."""
+    def forward(self, features: Images, *, units: Take | None = None) -> FeatureMap:
+        """Transform a feature map; `units` takes the input of the last convolution."""
         residual = features if self.shortcut is None else self.shortcut(features)
         features = self.norm1(self.conv1(features)).relu()
         features = self.norm2(self.conv2(features)).relu()
+        if units is not None:
+            units(features.movedim(1, -1))
         features = self.norm3(self.conv3(features))
         return (residual + features).relu()
 

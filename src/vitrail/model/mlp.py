@@ -7,6 +7,7 @@ from vitrail.base.shapes import Tokens
 from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
 from vitrail.model.gelu import Gelu
+from vitrail.model.trace import Take
 from vitrail.model.units import Unit
 
 
@@ -20,9 +21,11 @@ class Mlp(nn.Module):
         self.out = nn.Linear(mlp_dim, dim)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, tokens: Tokens) -> Tokens:
-        """Transform each token by itself."""
+    def forward(self, tokens: Tokens, *, units: Take | None = None) -> Tokens:
+        """Transform each token by itself; `units` takes the hidden activations."""
         hidden = self.dropout(kernels.activate(self.hidden(tokens), self.gelu))
+        if units is not None:
+            units(hidden)
         return self.dropout(self.out(hidden))
 
 
@@ -36,9 +39,11 @@ class SwiGlu(nn.Module):
         self.out = nn.Linear(mlp_dim, dim)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, tokens: Tokens) -> Tokens:
-        """Transform each token by itself."""
+    def forward(self, tokens: Tokens, *, units: Take | None = None) -> Tokens:
+        """Transform each token by itself; `units` takes the hidden activations."""
         hidden = self.dropout(F.silu(self.gate(tokens)) * self.hidden(tokens))
+        if units is not None:
+            units(hidden)
         return self.dropout(self.out(hidden))
 
 

@@ -13,13 +13,15 @@ import torch.nn.functional as F
 from torch import Generator, nn
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.shapes import FeatureMap, Images, KeptPatches, Representation
+from vitrail.base.shapes import FeatureMap, Images, KeptPatches, Kernel, Representation
+from vitrail.model.anatomy import Branch, unit_branches
 from vitrail.model.bottlenecks import bottlenecks, halved, root_cost
 from vitrail.model.checks import check_choice, check_count, check_divides, check_positive, check_size
 from vitrail.model.contract import Layer, Model, ModelConfig
 from vitrail.model.convolution import Stage, Standardisation, make_conv, make_norm
+from vitrail.model.corruption import Corruption
 from vitrail.model.patches import Size
-from vitrail.model.trace import NOTHING, Encoded, Recorder, Reduce, ResNetTrace, Selection, select
+from vitrail.model.trace import NOTHING, Encoded, Recorder, Reduce, ReduceUnits, ResNetTrace, Selection, Take, select
 from vitrail.model.units import Unit
 from vitrail.model.vit import check_images
 
@@ -95,13 +97,16 @@ class PreActivationUnit(nn.Module):
         self.norm3, self.conv3 = make_norm(config, width), _conv(config, width, outputs, 1)
         self.shortcut = _conv(config, inputs, outputs, 1, stride=stride) if inputs != outputs or stride != 1 else None
 
-    def forward(self, features: Images) -> FeatureMap:
+    def forward(self, features: Images, *, units: Take | None = None) -> FeatureMap:
         """Transform a feature map; a shortcut with a convolution starts from the activated input."""
         activated = self.norm1(features).relu()
         residual = features if self.shortcut is None else self.shortcut(activated)
         features = self.conv1(activated)
         features = self.conv2(self.norm2(features).relu())
-        return residual + self.conv3(self.norm3(features).relu())
+        features = self.norm3(features).relu()
+        if units is not None:
+            units(features.movedim(1, -1))
+        return residual + self.conv3(features)
 
 
 class ResNet(Model, config=ResNetConfig):
@@ -139,6 +144,14 @@ class ResNet(Model, config=ResNetConfig):
         ]
         return [Layer(name="root", prefixes=("root.",)), *stages, Layer(name="head", prefixes=("norm.", "linear."))]
 
+    def filters(self) -> Kernel:
+        """Return the kernels of the root, as it uses them."""
+        return self.root.kernel.detach()
+
+    def branches(self) -> list[Branch]:
+        """Name the units."""
+        return unit_branches(self.config.blocks, "", ("conv3.weight",))
+
     def encode(
         self,
         images: Images,
@@ -146,20 +159,22 @@ class ResNet(Model, config=ResNetConfig):
         kept: KeptPatches | None = None,
         drop_patches: float = 0.0,
         generator: Generator | None = None,  # noqa: ARG002 - nothing is drawn
+        corruption: Corruption | None = None,
         any_size: bool = True,  # noqa: ARG002 - every size is taken
         layers: Selection = None,
         attention: Selection = None,
         heads: Selection = "all",  # noqa: ARG002
         reduce: Reduce | None = None,  # noqa: ARG002
+        units: ReduceUnits | None = None,
         pooled_only: bool = False,  # noqa: ARG002 - the head sees all
     ) -> Encoded:
         """Map images to the last feature map, after norm and ReLU."""
-        self.config.check_patches(drop=float(kept is not None or drop_patches > 0), sizes=[])
+        self.config.check_patches(drop=float(kept is not None or corruption is not None or drop_patches > 0), sizes=[])
         if attention is not None:
             raise ConfigError("a ResNet has no attention maps; leave attention out.")
-        recorder = Recorder(layers=select(layers, len(self.stages) + 1, "layers"))
+        recorder = Recorder(layers=select(layers, len(self.stages) + 1, "layers"), units=units)
         features = self.norm(self.run(images, recorder)).relu()
-        return Encoded(output=features, layers=recorder.layers, feature_map=features)
+        return Encoded(output=features, layers=recorder.layers, units=recorder.units, feature_map=features)
 
     def represent(self, encoded: FeatureMap) -> Representation:
         """Take the mean over the map."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from jaxtyping import Float
 from torch import Tensor
 
 from vitrail.base.errors import ConfigError
@@ -13,6 +14,10 @@ Selection = Literal["all"] | Sequence[int] | None
 """Layers, blocks or heads by number, negative ones from the end; "all"; or None."""
 Reduce = Callable[[AttentionMap], Tensor]
 """Turns A of one block into what is kept of it."""
+ReduceUnits = Callable[[Float[Tensor, "... unit"]], Tensor]
+"""Turns the hidden activations of one branch, units last, into what is kept of them."""
+Take = Callable[[Tensor], None]
+"""Takes hidden activations from the pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +32,8 @@ class Encoded:
     """The outputs of the chosen layers: 0 is z_0 (Eq. 1), l is z_l (Eq. 3)."""
     attention: dict[int, Tensor] = field(default_factory=dict)
     """A (Eq. 6) of the chosen blocks, from 0, and heads, as the pass used it: gradients reach it; or A reduced."""
+    units: dict[str, Tensor] = field(default_factory=dict)
+    """What was kept of the hidden activations of each branch, by its name."""
     feature_map: FeatureMap | None = None
     """The last feature map of convolutions, as the pass used it; None where there is none."""
 
@@ -87,12 +94,14 @@ class Recorder:
         attention: Sequence[int] = (),
         heads: Sequence[int] = (),
         reduce: Reduce | None = None,
+        units: ReduceUnits | None = None,
         by_name: bool = False,
     ) -> None:
-        self.numbers, self.by_name = frozenset(layers), by_name
+        self.numbers, self.by_name, self.reduce_units = frozenset(layers), by_name, units
         self.maps = {block: MapRecorder(list(heads), reduce) for block in attention}
         self.layers: dict[int, Tensor] = {}
         self.named: dict[str, Tensor] = {}
+        self.units: dict[str, Tensor] = {}
 
     def layer(self, number: int, output: Tensor) -> None:
         """Record the output of a layer, 0 for the embedding."""
@@ -103,6 +112,17 @@ class Recorder:
         """Record an intermediate that has a name: the patches, or a feature map."""
         if self.by_name:
             self.named[name] = value
+
+    def activations(self, name: str) -> Take | None:
+        """Return what takes the hidden activations of a branch, units last; None where nobody asks for them."""
+        reduce = self.reduce_units
+        if reduce is None:
+            return None
+
+        def take(activations: Tensor) -> None:
+            self.units[name] = reduce(activations)
+
+        return take
 
     @property
     def attention(self) -> dict[int, Tensor]:

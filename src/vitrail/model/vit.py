@@ -1,18 +1,23 @@
 """The Vision Transformer: image -> patches -> tokens -> encoder -> head -> logits (Fig. 1)."""
 
+import math
+
+import torch
 from torch import Generator, nn
 
 from vitrail.base.errors import InputError
-from vitrail.base.shapes import Images, KeptPatches, KeptTokens, Logits, PoolWeights, Representation
+from vitrail.base.shapes import Images, KeptPatches, KeptTokens, Kernel, Logits, Pooled, PoolWeights, Representation
+from vitrail.model.anatomy import Branch, Positions, block_branches, unit_branches
 from vitrail.model.config import ViTConfig
 from vitrail.model.contract import Layer, Model
+from vitrail.model.corruption import Corruption
 from vitrail.model.embedding import ALL_PATCHES, Embedding, PatchChoice, embedding_cost
 from vitrail.model.encoder import Encoder, encoder_costs
 from vitrail.model.head import Head, head_cost
 from vitrail.model.hybrid import Backbone, backbone_costs
 from vitrail.model.patches import Size, patch_grid, size_text, trimmed
 from vitrail.model.rotary import Rotary
-from vitrail.model.trace import Encoded, Recorder, Reduce, Selection, Trace, select
+from vitrail.model.trace import Encoded, Recorder, Reduce, ReduceUnits, Selection, Trace, select
 from vitrail.model.units import Unit
 
 
@@ -68,6 +73,36 @@ class ViT(Model, config=ViTConfig):
         scales = [f"encoder.blocks.{number}.scale{branch}" for number in blocks for branch in (1, 2)]
         return {} if value is None else dict.fromkeys(scales, value)
 
+    def filters(self) -> Kernel:
+        """Return E as filters of a patch, or the kernels of a hybrid's root as it uses them."""
+        if self.backbone is not None:
+            return self.backbone.root.conv.kernel.detach()
+        return self.embedding.projection.weight.detach().unflatten(1, (self.config.channels, *self.config.patch_size))
+
+    def positions(self) -> Positions:
+        """Return the tables that are added, at the input or in blocks, those of rotary positions, and relative ones."""
+        patches = math.prod(self.config.grid)
+        added = {} if self.embedding.positions is None else {"input": self.embedding.positions()}
+        shared = len(self.encoder.positions) == 1
+        for layer in range(len(self.encoder.positions)):
+            added["every block" if shared else f"block {layer}"] = self.encoder.position(layer)
+        if self.rotary is not None:
+            added["rotary"] = torch.cat([*self.rotary.table], dim=1)
+        blocks = range(self.config.depth if self.config.positions == "relative" else 0)
+        relative = [self.get_parameter(f"encoder.blocks.{number}.attention.offsets") for number in blocks]
+        return Positions(
+            tables={name: table[-patches:].detach() for name, table in added.items()},
+            offsets={f"block {number}": table.detach() for number, table in enumerate(relative)},
+        )
+
+    def branches(self) -> list[Branch]:
+        """Name the units of a hybrid's ResNet, and the branches and heads of each block."""
+        config, backbone = self.config, self.config.backbone
+        units = [] if backbone is None else unit_branches(backbone.blocks, "backbone.", ("norm3.weight", "norm3.bias"))
+        heads, head_dim = config.num_heads, config.dim // config.num_heads
+        blocks = [block_branches(layer, heads=heads, head_dim=head_dim) for layer in range(config.depth)]
+        return [*units, *(branch for branches in blocks for branch in branches)]
+
     def units(self) -> list[Unit]:
         """Count the embedding, each block, the head, and the parts of a hybrid's ResNet."""
         config, backbone = self.config, self.config.backbone
@@ -81,11 +116,13 @@ class ViT(Model, config=ViTConfig):
         kept: KeptPatches | None = None,
         drop_patches: float = 0.0,
         generator: Generator | None = None,
+        corruption: Corruption | None = None,
         any_size: bool = False,
         layers: Selection = None,
         attention: Selection = None,
         heads: Selection = "all",
         reduce: Reduce | None = None,
+        units: ReduceUnits | None = None,
         pooled_only: bool = False,
     ) -> Encoded:
         """Map images to tokens."""
@@ -94,8 +131,9 @@ class ViT(Model, config=ViTConfig):
             attention=select(attention, self.config.depth, "blocks"),
             heads=select(heads, self.config.num_heads, "heads"),
             reduce=reduce,
+            units=units,
         )
-        patches = PatchChoice(kept=kept, drop=drop_patches, generator=generator)
+        patches = PatchChoice(kept=kept, drop=drop_patches, generator=generator, corruption=corruption)
         return self.run(images, recorder, patches=patches, any_size=any_size, pooled_only=pooled_only)
 
     def run(
@@ -116,7 +154,7 @@ class ViT(Model, config=ViTConfig):
         images = trimmed(images, config.patch_size) if config.trim and self.backbone is None else images
         features = images if self.backbone is None else self.backbone(images, recorder=recorder)
         kept = patches.choose(features, config.patch_size)
-        tokens = self.embedding(features, kept=kept, recorder=recorder)
+        tokens = self.embedding(features, kept=kept, corruption=patches.corruption, recorder=recorder)
         first_only = pooled_only and config.pool == "class-token" and config.depth not in recorder.numbers
         rotation = None
         if self.rotary is not None:
@@ -128,12 +166,18 @@ class ViT(Model, config=ViTConfig):
             kept=kept,
             layers=recorder.layers,
             attention=recorder.attention,
+            units=recorder.units,
             feature_map=None if self.backbone is None else features,
         )
 
     def represent(self, encoded: KeptTokens) -> Representation:
         """Pool the tokens, and apply the tanh layer where there is one."""
         return self.head.represent(encoded)
+
+    def poolings(self, encoded: KeptTokens) -> dict[str, Pooled]:
+        """Return the class token, where there is one, and the mean over patches."""
+        mean = {"mean of patches": encoded[:, self.config.num_prefix :].mean(dim=1)}
+        return {"class token": encoded[:, 0]} | mean if self.config.class_token else mean
 
     def pool_weights(self, encoded: KeptTokens) -> PoolWeights:
         """Return the share of each token in what is pooled; of attention pooling, the mean over its heads."""

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vitrail.base.errors import ImageError, InputError
+from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.numbers import MOST_BATCH, MOST_WORKERS, check_whole
 from vitrail.base.ranks import as_device, best_device
 from vitrail.base.shapes import NewPixels, PixelBatch
@@ -32,6 +32,7 @@ from vitrail.model.patches import Size, size_text
 from vitrail.prediction.prediction import Prediction
 from vitrail.prediction.reading import Prepare, Prepared, in_order, read_batch
 from vitrail.runtime.engine import Engine, torch_engine
+from vitrail.runtime.zeroshot import TextEmbeddings, read_text_embeddings, zero_shot
 
 Answer = tuple[tuple[int, float], ...] | ImageError
 """The most probable classes by number, the first one first; or why there is no answer."""
@@ -77,20 +78,35 @@ class Classifier:
         device: str | torch.device = "auto",
         image_size: int | Size | None = None,
         labels: Sequence[str] | str | os.PathLike[str] | None = None,
+        num_heads: int | None = None,
+        architecture: str | None = None,
         pickle: bool = False,
         batch: int | None = None,
         workers: int | None = None,
         compiled: bool = False,
+        text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
     ) -> "Classifier":
         """Read a model from a file or folder of any format that `vitrail.load` reads.
 
         `labels` are the names of the classes or a file of them, where the model's own are not wanted or missing; an
-        `image_size` other than the model's interpolates its positions.
+        `image_size` other than the model's interpolates its positions. `text_embeddings` are the classes of a CLIP
+        model, or an `.npz` of them. `num_heads` and `architecture` answer what a
+        file of another library does not tell.
         """
         where = best_device() if str(device) == "auto" else as_device(device)
-        overrides: dict[str, Any] = {} if image_size is None else {"image_size": as_size(image_size)}
-        model = load(Path(path), pickle=pickle, device=where, **overrides)
-        return cls.of(model, labels=labels, batch=batch, workers=workers, compiled=compiled, called=os.fspath(path))
+        size = None if image_size is None else as_size(image_size)
+        hints: dict[str, Any] = {"image_size": size, "num_heads": num_heads, "architecture": architecture}
+        answers = {name: value for name, value in hints.items() if value is not None}
+        model = load(Path(path), pickle=pickle, device=where, **answers)
+        return cls.of(
+            model,
+            labels=labels,
+            batch=batch,
+            workers=workers,
+            compiled=compiled,
+            text_embeddings=text_embeddings,
+            called=os.fspath(path),
+        )
 
     @classmethod
     def of(
@@ -101,20 +117,18 @@ class Classifier:
         batch: int | None = None,
         workers: int | None = None,
         compiled: bool = False,
+        text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
         called: str = "the model",
     ) -> "Classifier":
         """Put together what predicts, around a model in memory or any engine; `called` is its name in messages."""
         for name, number, most in (("batch", batch, MOST_BATCH), ("workers", workers, MOST_WORKERS)):
             if number is not None:
                 check_whole(name, number, most=most)
-        info, fresh = ModelInfo(), list[str]()
-        if isinstance(model, Engine):
-            engine = model
-        else:
-            engine, guessed = torch_engine(model)
-            if compiled:
-                engine = replace(engine, compiled_batch=batch or _batch(engine.device))
-            info, fresh = model.info, [*guessed, *head_notes(model)]
+        if labels is not None and text_embeddings is not None:
+            raise ConfigError(
+                "`text_embeddings` have names of their own, so `labels` have nothing to name; leave one out."
+            )
+        engine, info, fresh = _engine_of(model, batch, compiled, text_embeddings, called)
         if not engine.num_outputs:
             raise InputError(
                 f"{called} has no classes, only a representation; train a head for it first, or give another model."
@@ -146,16 +160,16 @@ class Classifier:
         An image is a path, the bytes of a file, an image of Pillow, or an array or tensor of uint8 with the channels
         last or first. The first one that cannot be read raises an `ImageError` with its name.
         """
-        given = images if isinstance(images, list | tuple) else [images]
-        found = []
-        with closing(self.answers(lambda row: self.prepare(given[row]), range(len(given)), top=top)) as answers:
+        items = images if isinstance(images, list | tuple) else [images]
+        predictions = []
+        with closing(self.answers(lambda row: self.prepare(items[row]), range(len(items)), top=top)) as answers:
             for row, answer in answers:
-                name = name_of(given[row], row)
+                name = name_of(items[row], row)
                 if isinstance(answer, ImageError):
                     raise ImageError(f"{name}: {answer}")
                 named = tuple((self.labels[number], probability) for number, probability in answer)
-                found.append(Prediction(name=name, top=named))
-        return found if isinstance(images, list | tuple) else found[0]
+                predictions.append(Prediction(name=name, top=named))
+        return predictions if isinstance(images, list | tuple) else predictions[0]
 
     def prepare(self, image: Picture) -> NewPixels:
         """Read an image, and bring it to the channels and the size of the model."""
@@ -184,8 +198,8 @@ class Classifier:
             yield from chain.from_iterable(map(answer, chunks))
         elif side_by_side:
             cores = max(torch.get_num_threads() // self.workers, 1)
-            with closing(in_order(answer, chunks, workers=self.workers, cores=cores)) as found:
-                yield from chain.from_iterable(found)
+            with closing(in_order(answer, chunks, workers=self.workers, cores=cores)) as results:
+                yield from chain.from_iterable(results)
         else:
             with closing(in_order(read, chunks, workers=self.workers)) as ready:
                 for prepared in ready:
@@ -193,11 +207,11 @@ class Classifier:
 
     def _answer(self, prepared: Prepared, top: int) -> list[tuple[int, Answer]]:
         """Answer for one batch."""
-        found: dict[int, Answer] = dict(prepared.broken)
+        by_row: dict[int, Answer] = dict(prepared.broken)
         if len(prepared.pixels):
             good = (row for row in prepared.rows if row not in prepared.broken)
-            found |= zip(good, most_probable(self.scores(prepared.pixels), top), strict=True)
-        return [(row, found[row]) for row in prepared.rows]
+            by_row |= zip(good, most_probable(self.scores(prepared.pixels), top), strict=True)
+        return [(row, by_row[row]) for row in prepared.rows]
 
     def scores(self, pixels: PixelBatch) -> Scores:
         """Return the softmax probability of every class for prepared images."""
@@ -227,6 +241,28 @@ def most_probable(scores: Scores, top: int) -> list[Answer]:
         else:
             answers.append(ImageError("the model's scores for it are not finite; `vitrail verify` checks its weights."))
     return answers
+
+
+def _engine_of(
+    model: Model | Engine,
+    batch: int | None,
+    compiled: bool,
+    text_embeddings: TextEmbeddings | str | os.PathLike[str] | None,
+    called: str,
+) -> tuple[Engine, ModelInfo, list[str]]:
+    """Return what computes, what is known about it, and what the user should know, a sentence each."""
+    texts = text_embeddings
+    if isinstance(texts, str | os.PathLike):
+        texts = read_text_embeddings(texts)
+    if isinstance(model, Engine):
+        return (model if texts is None else zero_shot(model, None, texts, called)), ModelInfo(), []
+    engine, guessed = torch_engine(model)
+    if compiled:
+        engine = replace(engine, compiled_batch=batch or _batch(engine.device))
+    if texts is None:
+        return engine, model.info, [*guessed, *head_notes(model)]
+    info = replace(model.info, labels=texts.names)
+    return zero_shot(engine, model.config, texts, called), info, list(guessed)
 
 
 def _batch(device: torch.device) -> int:

@@ -98,28 +98,28 @@ class Listing:
 
 def list_images(words: Sequence[str], stdin: Callable[[], bytes]) -> Listing:
     """List what the words stand for, reading `stdin` where asked; a word that stands for nothing is refused."""
-    found = _Found(alone=len(words) == 1)
+    collector = _Collector(alone=len(words) == 1)
     for word in words:
         if word == "-":
-            found.add_lines(stdin(), "stdin")
+            collector.add_lines(stdin(), "stdin")
         elif word.startswith("@"):
-            found.add_lines(read_bytes(path_of(word[1:], "images"), LIST_BYTES), word[1:])
+            collector.add_lines(read_bytes(path_of(word[1:], "images"), LIST_BYTES), word[1:])
         elif os.path.isdir(word):  # noqa: PTH112
-            found.add_folder(Path(word))
+            collector.add_folder(Path(word))
         elif os.path.isfile(word):  # noqa: PTH113
-            found.add(os.fsencode(word), _ANYWHERE)
+            collector.add(os.fsencode(word), _ANYWHERE)
         elif os.path.lexists(word):
             raise InputError(f"{word} is neither a file nor a folder.")
         elif glob.has_magic(word):
-            found.add_pattern(word)
+            collector.add_pattern(word)
         else:
             raise InputError(f"{word}: {missing(word)}")
-    if not len(found.names):
+    if not len(collector.names):
         raise InputError(f"{', '.join(words)} names no images; give files, folders, patterns, @LIST or - for stdin.")
-    return found.listing()
+    return collector.listing()
 
 
-class _Found:
+class _Collector:
     """What was listed so far."""
 
     def __init__(self, *, alone: bool) -> None:
@@ -192,7 +192,7 @@ class _Found:
         if self.ignored:
             notes.append(f"{len(self.ignored)} links were not followed: {named(self.ignored)}.")
         return Listing(
-            names=self.names.done(),
+            names=self.names.build(),
             roots=np.frombuffer(self.roots, np.int32),
             allowed=tuple(self.allowed),
             start=self.start,

@@ -94,7 +94,7 @@ class Parts:
         return self.folder / "files.index"
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def claimed(self) -> Iterator[None]:
         """Make the folder, and keep other processes out of it."""
         try:
             self.folder.mkdir(exist_ok=True)
@@ -120,14 +120,14 @@ class Parts:
             there = from_dict(Job, json.loads(self._job.read_bytes()), where=f"the settings in {self._job}")
         except (OSError, ValueError, RecursionError, ConfigError) as error:
             raise InputError(f"{self._job} cannot be read ({error}); remove {self.folder} to start again.") from None
-        found = [
+        changes = [
             _WORDS.get(field.name) or f"{field.name} is {_text(getattr(job, field.name))} here and {_text(other)} there"
             for field in fields(job)
             if getattr(job, field.name) != (other := getattr(there, field.name))
         ]
-        if found:
+        if changes:
             raise InputError(
-                f"{self.folder} holds answers of other work, so it cannot be resumed: {'; '.join(found)}. Give "
+                f"{self.folder} holds answers of other work, so it cannot be resumed: {'; '.join(changes)}. Give "
                 "the same command to resume, another `out`, or remove that folder."
             )
 
@@ -137,8 +137,8 @@ class Parts:
             raise InputError(f"there is no {self._files}; all ranks must see the folder of `out`.")
         return Listing.open(self._files)
 
-    def read(self, job: Job) -> Table:
-        """Gather the answers that are there."""
+    def read(self, job: Job, classes: int) -> Table:
+        """Gather the answers that are there, of a model of some classes."""
         table = Table(
             done=np.zeros(job.images, bool),
             classes=np.zeros((job.images, job.top), np.int32),
@@ -148,7 +148,7 @@ class Parts:
         for path in sorted(self.folder.glob("*.jsonl")):
             try:
                 with path.open("rb") as file:
-                    _fill(table, file)
+                    _fill(table, file, classes)
             except OSError as error:
                 raise InputError(
                     f"{path} cannot be read ({error.strerror or error}); remove {self.folder} to start again."
@@ -213,7 +213,7 @@ def _line(row: int, answer: Any) -> str:
     return f"{text[:-1]}, {zlib.crc32(text.encode())}]\n"
 
 
-def _fill(table: Table, file: BinaryIO) -> None:
+def _fill(table: Table, file: BinaryIO, classes: int) -> None:
     """Put the lines of one process into the table; one that a kill cut off, or that is damaged, is answered again."""
     for line in file:
         try:
@@ -224,10 +224,23 @@ def _fill(table: Table, file: BinaryIO) -> None:
             continue
         if isinstance(answer, str):
             table.errors[row] = answer
+        elif not _is_answer(answer, table.classes.shape[1], classes):
+            continue
         else:
             table.classes[row], table.probabilities[row] = zip(*answer, strict=True)
             table.errors.pop(row, None)
         table.done[row] = True
+
+
+def _is_answer(answer: Any, top: int, classes: int) -> bool:
+    """Return whether a line holds the most probable classes and their probabilities."""
+    pairs = isinstance(answer, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in answer)
+    return pairs and len(answer) == top and all(_is_pair(one, share, classes) for one, share in answer)
+
+
+def _is_pair(one: Any, share: Any, classes: int) -> bool:
+    # rounding may leave a little more than 1
+    return type(one) is int and 0 <= one < classes and isinstance(share, int | float) and 0 <= share < 2
 
 
 def _text(value: Any) -> str:

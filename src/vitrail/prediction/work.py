@@ -61,7 +61,7 @@ class Work:
             if self.ranks.first:
                 try:
                     listing = list_files()
-                    stack.enter_context(parts.held())
+                    stack.enter_context(parts.claimed())
                     job = self._job(listing)
                     parts.enter(job, listing)
                 except VitrailError as error:
@@ -94,7 +94,7 @@ class Work:
         """Return the images without an answer, which the first rank tells the others; broken ones are tried again."""
         done = torch.zeros(images, dtype=torch.int32)
         if job is not None:
-            table = parts.read(job)
+            table = parts.read(job, len(self.classifier.labels))
             table.done[list(table.errors)] = False
             done += torch.from_numpy(table.done)
         return np.flatnonzero(self.ranks.sum(done.to(self.ranks.device)).cpu().numpy() == 0)
@@ -117,7 +117,7 @@ class Work:
 
     def _finish(self, listing: Listing, job: Job, parts: Parts, *, before: int) -> Outcome:
         """Write the output, and count."""
-        table = parts.read(job)
+        table = parts.read(job, len(self.classifier.labels))
         if missing := int((~table.done).sum()):
             raise InputError(
                 f"{missing} of {job.images} images have no answer although every rank is done; all ranks must see the "
@@ -141,7 +141,7 @@ def _counts(table: Table, labels: tuple[str, ...]) -> dict[str, int]:
     """Count the images of each answer; classes of the same name count together."""
     good = np.ones(len(table.done), bool)
     good[list(table.errors)] = False
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for number, count in enumerate(np.bincount(table.classes[good, 0], minlength=len(labels)).tolist()):
-        found[labels[number]] = found.get(labels[number], 0) + count
-    return dict(sorted(((label, count) for label, count in found.items() if count), key=lambda item: -item[1]))
+        counts[labels[number]] = counts.get(labels[number], 0) + count
+    return dict(sorted(((label, count) for label, count in counts.items() if count), key=lambda item: -item[1]))

@@ -59,7 +59,7 @@ def columns(top: int) -> list[str]:
 
 
 def _holds_predictions(path: Path) -> bool:
-    """Tell whether a file is a table of predictions, in any of its three forms."""
+    """Return whether a file is a table of predictions, in any of its three forms."""
     head = read_head(path)
     if head.startswith(b"PAR1"):
         names = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet").read_schema(path).names

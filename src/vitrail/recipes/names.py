@@ -7,8 +7,10 @@ from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.model.patches import Size, size_text
 from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.pretraining import PRETRAINING
+from vitrail.recipes.unlabelled import UNLABELLED
 from vitrail.runs.adapt import Adaptation, choose_adaptation
 from vitrail.runs.choose import choose
+from vitrail.runs.choose_pretraining import find_rule
 from vitrail.runs.draft import Draft, Facts, Recipe
 
 SMALL_DATA = "small-data"
@@ -18,7 +20,7 @@ SMOKE_SIZE = (32, 32)
 
 def recipe_names() -> list[str]:
     """List every recipe but the smoke twins."""
-    return [SMALL_DATA, *PRETRAINING, *FINETUNING]
+    return [SMALL_DATA, *PRETRAINING, *UNLABELLED, *FINETUNING]
 
 
 def find_recipe(name: str | None, image_size: Size | None = None) -> Recipe:
@@ -31,6 +33,8 @@ def find_recipe(name: str | None, image_size: Size | None = None) -> Recipe:
     base = str(name).removesuffix(SMOKE)
     if base in FINETUNING:
         raise ConfigError(f"{name} is a recipe for fine-tuning, not for training; give it to finetune as `recipe`.")
+    if base in UNLABELLED:
+        raise ConfigError(f"{name} is a recipe for images without labels; give it to pretrain as `recipe`.")
     if base not in PRETRAINING:
         names = recipe_names()
         raise ConfigError(f"there is no recipe {name!r}; `vitrail recipes` lists them.{did_you_mean(base, names)}")
@@ -43,12 +47,34 @@ def find_recipe(name: str | None, image_size: Size | None = None) -> Recipe:
     return smoke(PRETRAINING[base]) if str(name).endswith(SMOKE) else PRETRAINING[base]
 
 
+def find_pretraining(name: str | None, objective: str | None, image_size: Size | None = None) -> Recipe:
+    """Return a recipe for images without labels, or the rule of an objective when `name` is None."""
+    if name is None:
+        return find_rule(objective)
+    base = name.removesuffix(SMOKE)
+    if base in PRETRAINING or base in FINETUNING or base == SMALL_DATA:
+        raise ConfigError(f"{name} is a recipe that needs labels; give it to train or finetune as `recipe`.")
+    if base not in UNLABELLED:
+        names = ", ".join(UNLABELLED)
+        raise ConfigError(f"there is no recipe {name!r}; choose one of {names}.{did_you_mean(base, UNLABELLED)}")
+    recipe = UNLABELLED[base]
+    if objective not in (None, recipe.kind):
+        raise ConfigError(f"the recipe {name} is for `objective` {recipe.kind!r}, not {objective!r}; leave one out.")
+    size = SMOKE_SIZE if name.endswith(SMOKE) else recipe.image_size
+    if image_size not in (None, size):
+        raise ConfigError(
+            f"the recipe {name} is for images of {size_text(size)}, but `image_size` is {size_text(image_size)}; "
+            "leave it out, or change the settings of a stored run with `config`."
+        )
+    return smoke(recipe) if name.endswith(SMOKE) else recipe
+
+
 def find_adaptation(name: str | None) -> Callable[[Facts], Adaptation]:
     """Return how a model is adapted: by a recipe of Table 4, or by the rule when `name` is None."""
     if name is None:
         return choose_adaptation
     base = name.removesuffix(SMOKE)
-    if base in PRETRAINING or base == SMALL_DATA:
+    if base in PRETRAINING or base in UNLABELLED or base == SMALL_DATA:
         raise ConfigError(f"{name} is a recipe for training, not for fine-tuning; give it to train as `recipe`.")
     if base not in FINETUNING:
         names = ", ".join(FINETUNING)
@@ -65,6 +91,7 @@ def smoke(recipe: Recipe) -> Recipe:
     def small(facts: Facts) -> Draft:
         draft = recipe(facts)
         draft = draft.with_model(draft.model.shrunk(SMOKE_SIZE))
-        return replace(draft, schedule=replace(draft.schedule, warmup_steps=2), batch=8, steps=6)
+        schedule = replace(draft.schedule, warmup_steps=2)
+        return replace(draft, objective=draft.objective.shrunk(), schedule=schedule, batch=8, steps=6)
 
     return small

@@ -45,6 +45,9 @@ def curves(rows: Rows, split: str | None) -> Section:
         Curve(key="accuracy", label="training", role="first", noisy=True),
         Curve(key="val_accuracy", label=name, role="second", dots=True),
         Curve(key="val_top5", label=f"{name}, top 5", role="third", dots=True),
+        Curve(key="patch_accuracy", label="hidden patches", role="first", noisy=True),
+        Curve(key="probe_accuracy", label="few-shot", role="second", dots=True),
+        Curve(key="probe_found", label="copies found", role="second", dots=True),
     )
     rate = (Curve(key="learning_rate", label="at most", role="third", peak=True),)
     norm = (Curve(key="gradient_norm", label="last", role="fourth", noisy=True),)

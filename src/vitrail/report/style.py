@@ -77,6 +77,7 @@ tbody tr:last-child > * { border-bottom: 0; }
   overflow: hidden; text-overflow: ellipsis; }
 .heat { display: block; width: 100%; max-width: 520px; aspect-ratio: 1; image-rendering: pixelated;
   border: 1px solid var(--grid); background: var(--page); }
+.tiles-picture { display: block; width: 100%; max-width: 560px; height: auto; }
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(132px, 1fr)); gap: 1rem .9rem; }
 .gallery img, .strip img { display: block; width: 100%; aspect-ratio: 1; object-fit: contain;
   background: var(--track); border-radius: 6px; }

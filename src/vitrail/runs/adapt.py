@@ -1,4 +1,4 @@
-"""Adapting a model to a small task: the written rule behind `vitrail finetune FOLDER`, and a run made of it.
+"""Adapting a model to a small task: the written rule behind `vitrail finetune FOLDER`, and a run that follows it.
 
 | what           | rule                                                                                            |
 |----------------|-------------------------------------------------------------------------------------------------|
@@ -30,7 +30,7 @@ HEAD_FACTOR = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptation:
-    """How a model is adapted to a task: a row of Table 4, or what the rule says."""
+    """How a model is adapted to a task: a row of Table 4, or the rule's choice."""
 
     steps: int
     batch: int
@@ -44,11 +44,11 @@ class Adaptation:
     averaging: float | None = None
     """Factor of Polyak averaging."""
     augmentation: Augmentation | None = None
-    """None for what the rule says."""
+    """None for the rule's choice."""
 
 
 def choose_adaptation(facts: Facts) -> Adaptation:
-    """Return what suits such data, by the rule."""
+    """Return the settings that the rule chooses for such data."""
     many = facts.images >= MANY_IMAGES
     batch = 512 if many else max(min(64, facts.images // 8) // 2 * 2, 2)
     steps = 10_000 if many else min(max(round(8 * facts.images / batch), 100), 2_500)
@@ -62,7 +62,7 @@ def choose_adaptation(facts: Facts) -> Adaptation:
 
 
 def adapt(source: Source, facts: Facts, adaptation: Adaptation, *, image_size: Size | None, frozen: bool) -> Draft:
-    """Return a run that adapts a model to such data; the middle rate stands for all."""
+    """Return a run that adapts a model to such data, at the middle rate."""
     config = source.adapted(num_classes=facts.classes, image_size=image_size or adaptation.image_size)
     return Draft(
         model=config,
@@ -78,7 +78,7 @@ def adapt(source: Source, facts: Facts, adaptation: Adaptation, *, image_size: S
 
 
 def quick_rate(rates: tuple[float, ...]) -> float:
-    """Return the rate to take when none is tried: the middle one, of two the higher."""
+    """Return the rate to use when none is tried: the middle one, or the higher of two."""
     return rates[len(rates) // 2]
 
 

@@ -1,4 +1,4 @@
-"""The largest numbers that the settings of a run may have: what is beyond them is a slip, and would hang or fail late.
+"""The largest numbers that the settings of a run may have: a larger one is a typing error that would hang or fail late.
 
 They leave room above everything that is trained today; memory is judged by itself, from the model and the batch
 (`runs/plan.py`).
@@ -15,6 +15,7 @@ COUNT = 10**9
 DECADE = 10 * 366 * 24 * 60.0
 """Minutes."""
 SEED = 2**63 - 1
+MOST_CHANNELS = 1_024
 
 LARGEST: dict[str, float] = {
     "steps": COUNT - 1,  # nine digits in the names of checkpoints
@@ -35,10 +36,16 @@ LARGEST: dict[str, float] = {
     "model.blocks": 1_024,
     "model.backbone.width": 16_384,
     "model.backbone.blocks": 1_024,
-    "model.channels": 1_024,
+    "model.channels": MOST_CHANNELS,
     "model.num_classes": 10**6,
     "model.image_size": PIXELS,
     "preprocessing.image_size": PIXELS,
+    "objective.local_size": PIXELS,
+    "objective.local_views": 64,
+    "objective.prototypes": 10**6,
+    "objective.hidden": 262_144,
+    "objective.bottleneck": 262_144,
+    "objective.outputs": 262_144,
     "augmentation.pad": PIXELS,
     "augmentation.layers": 64,
     "execution.threads": 1_024,
@@ -56,8 +63,11 @@ def check_bounds(settings: Mapping[str, Any]) -> None:
         largest = LARGEST.get(path)
         if largest is None or value is None:
             continue
-        if any(abs(number) > largest for number in (value if isinstance(value, list) else [value])):
-            raise ConfigError(f"{_name(path)} is {_shown(value)}, but must be at most {largest:,.10g}.")
+        numbers = value if isinstance(value, list) else [value]
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise ConfigError(f"{_name(path)} is {_text(value)}, but must be a number.")
+        if any(abs(number) > largest for number in numbers):
+            raise ConfigError(f"{_name(path)} is {_text(value)}, but must be at most {largest:,.10g}.")
 
 
 def _name(path: str) -> str:
@@ -65,6 +75,6 @@ def _name(path: str) -> str:
     return "image_size" if path.endswith("image_size") else path
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 24 else f"{text[:20]}... ({len(text)} digits)"

@@ -1,4 +1,4 @@
-"""Good settings for data that nobody has tuned for: the written rule behind `vitrail train FOLDER`.
+"""Good settings for data without tuned ones: the written rule behind `vitrail train FOLDER`.
 
 | what       | rule                                                                                              |
 |------------|---------------------------------------------------------------------------------------------------|
@@ -29,7 +29,7 @@ MANY_IMAGES = 200_000
 
 
 def choose(facts: Facts) -> Draft:
-    """Return a run on such data, by the rule."""
+    """Return the run that the rule chooses for such data."""
     side = choose_side(facts)
     batch = choose_batch(facts)
     steps = choose_steps(facts, batch)

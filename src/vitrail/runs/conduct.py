@@ -18,22 +18,22 @@ from vitrail.training.signals import StopSignal
 
 @runtime_checkable
 class Watching(Protocol):
-    """Somebody who wants to know how a run goes."""
+    """A watcher of a run's progress."""
 
     def start(self, step: int) -> None:
-        """Hear from which step the run continues."""
+        """Take the step from which the run continues."""
 
     def note(self, sentence: str) -> None:
-        """Hear something besides."""
+        """Take a note for the user."""
 
     def __call__(self, step: int, values: dict[str, float]) -> None:
-        """Hear the measurements of a step."""
+        """Take the measurements of a step."""
 
 
 def conduct(run: Run, watching: Watching, stop: StopSignal) -> Result:
     """Train from the newest checkpoint of the run's folder to the end, and return the figures; every rank calls it.
 
-    A run that is finished says again what it said. A stop is `StoppedError`.
+    A finished run returns its stored figures. A stop raises `StoppedError`.
     """
     if is_finished(run):
         return finished_result(run)
@@ -50,12 +50,12 @@ def conduct(run: Run, watching: Watching, stop: StopSignal) -> Result:
 
 
 def is_finished(run: Run) -> bool:
-    """Tell whether this run is complete."""
+    """Return whether this run is complete."""
     return run.folder.finished and run.folder.read_result().run == run.config.identity
 
 
 def finished_result(run: Run) -> Result:
-    """Return the figures of a complete run; a model file that is not the one they are about is refused."""
+    """Return the figures of a complete run; a model file that does not belong to them is refused."""
     result, path = run.folder.read_result(), run.folder.model
     try:
         digest = open_container(path).computed_digest()
@@ -66,13 +66,13 @@ def finished_result(run: Run) -> Result:
     if digest != result.digest:
         raise CheckpointError(
             f"the run in {run.folder.path} was finished, but its {path.name} is damaged or another model; remove that "
-            "file, and to resume the run writes it again from the last checkpoint."
+            "file and resume the run, which writes it again from the last checkpoint."
         )
     return result
 
 
 def _restore(run: Run, loop: Loop) -> list[str]:
-    """Bring the loop to where the run was, from every file that it left; return notes about what is damaged."""
+    """Bring the loop to where the run was, from every file that it left; return notes about damaged files."""
     run.ranks.follow(partial(adopt, run.config, loop.keeper))
     notes = loop.keeper.load(loop.state, run.ranks)
     step = loop.state.progress.step
@@ -84,5 +84,5 @@ def _restore(run: Run, loop: Loop) -> list[str]:
 
 
 def _spent(run: Run, stored: float) -> float:
-    """Return the seconds that a run with minutes has had: before it was stopped, and before it begins now."""
+    """Return the seconds that a run with minutes has used: before it was stopped, and before it starts now."""
     return stored + (0.0 if run.began is None else time.monotonic() - run.began)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+import vitrail.selfsup.objectives  # noqa: F401 - adds its kinds to the family of objectives
 from vitrail.base.errors import ConfigError
 from vitrail.base.settings import check_finite, from_dict, setting_differences, to_dict, without_defaults
 from vitrail.base.trackers import TrackerName
@@ -26,14 +27,16 @@ Role = Literal["train", "dev", "transfer"]
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """What was asked for to learn from."""
+    """The data to learn from, as requested."""
 
     where: str = "sample"
     """A folder, manifest, shards, arrays: whatever `vitrail data` opens."""
+    others: tuple[str, ...] = ()
+    """More of the same to learn from, where no labels are needed."""
     root: str | None = None
     """The folder that the paths of a manifest start from; None for its own."""
     val_fraction: float = 0.1
-    """Share that is held out where the data has no split of its own."""
+    """Share of the images for `val`, where the data has no split of its own."""
     fraction: float = 1.0
     """Share of the training images that is used, the same in every class."""
     skip_broken: str = "0"
@@ -51,7 +54,7 @@ class DataConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DataFacts:
-    """What the data turned out to hold, by which it is known again."""
+    """Facts about the opened data, by which it is recognised later."""
 
     labels: tuple[str, ...] = ()
     """The classes of the training split."""
@@ -60,9 +63,9 @@ class DataFacts:
     train_digest: str | None = None
     """SHA-256 of the names and classes of the training images."""
     held_digest: str | None = None
-    """SHA-256 of the names and classes of the held-out images."""
+    """SHA-256 of the names and classes of the images to evaluate on."""
     files_digest: str | None = None
-    """SHA-256 of what lay there: paths below the root, sizes and times of files, or the numbers of arrays."""
+    """SHA-256 of the files' paths below the root, sizes and times, or of the numbers of arrays."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,18 +79,19 @@ class StartConfig:
     pickle: bool = False
     """Whether torch's own files may be opened."""
     num_heads: int | None = None
+    """Attention heads, where the file does not state them."""
     architecture: str | None = None
-    """Attention heads, where a foreign file does not tell."""
+    """The model's name in its library, where the file does not state it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExtendConfig:
-    """The state of another run to begin with: weights, optimiser and averages; steps are counted on from there."""
+    """The state of another run to begin with: weights, optimiser and averages; its steps count."""
 
     run: str
     """The folder of that run."""
     step: int
-    """Steps that it had made."""
+    """Steps that it had taken."""
     digest: str
     """SHA-256 of its checkpoint."""
 
@@ -96,7 +100,7 @@ class ExtendConfig:
 class Execution:
     """How the work is done, which resuming may change.
 
-    What is computed stays the same but for rounding; with dropout or dropped patches, another micro-batch drops others.
+    Results stay the same but for rounding; with dropout or dropped patches, another micro-batch drops others.
     """
 
     device: Device = "auto"
@@ -121,7 +125,7 @@ class Execution:
     """Trackers that see the metrics too."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be done."""
+        """Refuse values outside their bounds."""
         if self.device not in get_args(Device):
             raise ConfigError(f"device is {self.device!r}, but must be one of {', '.join(get_args(Device))}.")
         for name, least in (
@@ -150,11 +154,11 @@ class RunConfig:
     """Everything that a run is a function of."""
 
     data: DataConfig
-    """What was asked of the data."""
+    """The data as requested."""
     facts: DataFacts = field(default_factory=DataFacts)
-    """What was found there."""
+    """The data as opened."""
     model: ModelConfig
-    """The model; its `kind` says which."""
+    """The model; `kind` names its family."""
     start: StartConfig | None = None
     """The weights to begin with; None draws them."""
     extends: ExtendConfig | None = None
@@ -162,19 +166,19 @@ class RunConfig:
     preprocessing: Preprocessing
     augmentation: Augmentation
     objective: ObjectiveConfig = field(default_factory=ClassificationConfig)
-    """What is minimised; its `kind` says which."""
+    """What is minimised; `kind` names it."""
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: Schedule = field(default_factory=Schedule)
     steps: int
-    """Updates of the weights, those of a run that is extended included."""
+    """Updates of the weights, including those of the run that is extended."""
     minutes: float | None = None
-    """The time that the run has, if it has one: `steps` is then a first plan, which is corrected as time passes."""
+    """The time of the run, if it is limited: `steps` is then a first plan, which is corrected as time passes."""
     batch: int
     """Images in an update, over all ranks."""
     averaging: float | None = None
     """Factor of Polyak averaging; None does not average."""
     stages: tuple[Stage, ...] = ()
-    """Smaller images first; what comes after the last stage has the model's own size."""
+    """Smaller images first; after the last stage images have the model's own size."""
     patience: int | None = None
     """Evaluations without a better accuracy after which training ends; None never ends early."""
     evaluate_every: int
@@ -188,7 +192,7 @@ class RunConfig:
     execution: Execution = field(default_factory=Execution)
 
     def __post_init__(self) -> None:
-        """Refuse, before anything starts, what could not go on."""
+        """Refuse, before anything starts, settings that could not run."""
         settings = to_dict(self)
         check_finite(settings)
         check_bounds(settings)
@@ -204,9 +208,7 @@ class RunConfig:
         if self.precision not in get_args(Precision):
             raise ConfigError(f"precision is {self.precision!r}, but must be one of {', '.join(get_args(Precision))}.")
         if self.first_step >= self.steps:
-            raise ConfigError(
-                f"steps is {self.steps}, but the run that is extended has made {self.first_step}; give more."
-            )
+            raise ConfigError(f"steps is {self.steps}, but the run that is extended has {self.first_step}; give more.")
         self.schedule.check(self.steps)
         self._check_sizes()
 
@@ -244,23 +246,23 @@ class RunConfig:
 
     @property
     def phases(self) -> list[tuple[int, int, Size]]:
-        """First step, end and image size of each stage, and of what comes after the last."""
+        """First step, end and image size of each stage, and of the rest after the last."""
         ends = [round(stage.until * self.steps) for stage in self.stages] + [self.steps]
         sizes = [stage.image_size for stage in self.stages] + [self.preprocessing.image_size]
         return list(zip([0, *ends], ends, sizes, strict=False))
 
 
 def _deciding(config: RunConfig) -> RunConfig:
-    """Forget what does not decide the result, or is up to the caller who resumes: how many images may be skipped.
+    """Remove settings that do not decide the result, or may change on resume, such as how many images may be skipped.
 
-    Data, models and states are known by their digests, wherever they lie. That files have other times is for
-    `check_same` to judge.
+    Data, models and states are identified by their digests, not their paths. `check_same` judges files with other
+    times.
     """
     start, extends = config.start, config.extends
     return replace(
         config,
         execution=Execution(),
-        data=replace(config.data, skip_broken="0", where="", root=None),
+        data=replace(config.data, skip_broken="0", where="", others=(), root=None),
         facts=replace(config.facts, files_digest=None),
         start=start and replace(start, path=""),
         extends=extends and replace(extends, run=""),
@@ -278,12 +280,12 @@ def checkpoint_settings(config: RunConfig) -> dict[str, Any]:
 
 
 def differences(ours: RunConfig, theirs: RunConfig) -> list[str]:
-    """Tell, setting by setting, in what two runs differ."""
+    """Return the settings in which two runs differ, as sentences."""
     return setting_differences(identity(ours), identity(theirs))
 
 
 def with_settings(settings: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested settings with some of them changed, by path; `from_dict` says what is wrong with the result.
+    """Return nested settings with some of them changed, by path; `from_dict` checks the result.
 
     Another `kind` begins with its own defaults: the settings of the kind before it are not its own.
     """

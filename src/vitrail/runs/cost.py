@@ -1,4 +1,4 @@
-"""What a run took: time from its journal, arithmetic from its model and the steps that it really made."""
+"""What a run took: time from its journal, arithmetic from its model and the steps that it took."""
 
 from dataclasses import replace
 
@@ -53,7 +53,7 @@ def training_flops(config: RunConfig, steps: int) -> float:
     macs = 0
     for begin, end, size in config.phases:
         macs += max(min(end, steps) - begin, 0) * cost(replace(config.model, image_size=size)).macs
-    flops = FLOPS_PER_MAC * macs * config.batch * config.objective.flops_factor
+    flops = FLOPS_PER_MAC * macs * config.batch * config.objective.flops_factor(config.model)
     if config.optimizer.frozen:
         flops *= _counted(config.model, config.optimizer.frozen) / _counted(config.model, ())
     return float(flops)
@@ -71,20 +71,20 @@ def _counted(config: ModelConfig, frozen: tuple[str, ...]) -> int:
     return counter.get_total_flops()
 
 
-def shown_costs(cost: RunCost) -> dict[str, float | int | str]:
-    """Give costs names and units for the page, the three that people look for first in front."""
-    shown: dict[str, float | int | str] = {}
+def cost_rows(cost: RunCost) -> dict[str, float | int | str]:
+    """Give costs names and units for the page, the three that matter most first."""
+    rows: dict[str, float | int | str] = {}
     if cost.images_per_second is not None:
-        shown["images/s"] = round(cost.images_per_second, 1)
-    shown["parameters"] = cost.parameters
-    shown["training time"] = f"{cost.seconds / 60:.1f} min"
-    shown["GMACs of one image"] = cost.gmacs_per_image
+        rows["images/s"] = round(cost.images_per_second, 1)
+    rows["parameters"] = cost.parameters
+    rows["training time"] = f"{cost.seconds / 60:.1f} min"
+    rows["GMACs of one image"] = cost.gmacs_per_image
     if cost.gflops_per_second is not None:
-        shown["GFLOP/s"] = round(cost.gflops_per_second, 1)
+        rows["GFLOP/s"] = round(cost.gflops_per_second, 1)
     if cost.share_of_peak is not None:
-        shown["share of this machine's matrix products"] = f"{cost.share_of_peak:.0%}"
+        rows["share of this machine's matrix products"] = f"{cost.share_of_peak:.0%}"
     if cost.core_hours is not None:
-        shown["core-hours"] = cost.core_hours
+        rows["core-hours"] = cost.core_hours
     if cost.exaflops is not None:
-        shown["exaFLOPs in all"] = cost.exaflops
-    return shown
+        rows["exaFLOPs in all"] = cost.exaflops
+    return rows

@@ -1,7 +1,8 @@
-"""The data of a run: what to learn from, what to be measured on, and the facts that defaults follow from."""
+"""The data of a run: a split to learn from, a split to evaluate on, and the facts that defaults follow from."""
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,21 +12,22 @@ import numpy as np
 from vitrail.base.errors import ImageError, InputError
 from vitrail.data.catalog import open_splits
 from vitrail.data.dataset import Dataset
+from vitrail.data.joined import join_datasets
 from vitrail.data.pixels.decode import probe
 from vitrail.data.sources.patterns import is_pattern
 from vitrail.data.subsets import fraction_of, stratified_split
 from vitrail.runs.config import DataConfig, DataFacts, RunConfig
 
 PROBED = 64
-"""Images whose size stands for all of them."""
+"""Images that are measured to estimate the usual size."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunData:
-    """A training split and, where there is one, a held-out split."""
+    """A training split and, where there is one, a split to evaluate on."""
 
     train: Dataset
-    held: Dataset | None
+    evaluation: Dataset | None
     notes: tuple[str, ...] = ()
 
     @property
@@ -35,8 +37,8 @@ class RunData:
 
     @property
     def held_out(self) -> int:
-        """Count the held-out images."""
-        return 0 if self.held is None else len(self.held)
+        """Count the images to evaluate on."""
+        return 0 if self.evaluation is None else len(self.evaluation)
 
     @cached_property
     def facts(self) -> DataFacts:
@@ -45,27 +47,21 @@ class RunData:
             labels=self.train.labels,
             images=len(self.train),
             train_digest=names_digest(self.train),
-            held_digest=names_digest(self.held),
-            files_digest=files_digest(*(split for split in (self.train, self.held) if split is not None)),
+            held_digest=names_digest(self.evaluation),
+            files_digest=files_digest(*(split for split in (self.train, self.evaluation) if split is not None)),
         )
 
 
 def open_run_data(config: DataConfig, *, seed: int, needs_labels: bool = True) -> RunData:
-    """Open the splits and refuse, before the first step, what cannot be trained on.
+    """Open the splits and refuse, before the first step, data that cannot be trained on.
 
-    Without need of labels, any images will do, and those that are held out may have none either.
+    Without `needs_labels`, images of both splits may be unlabelled.
     """
     seed = seed if config.split_seed is None else config.split_seed
-    splits = open_splits(
-        config.where,
-        val_fraction=config.val_fraction,
-        seed=seed,
-        skip_broken=config.skip_broken,
-        root=config.root,
-    )
-    train = splits.get("train")
-    if train is None:
-        raise InputError(f"{config.where} has the splits {', '.join(splits)}, but none to train on; name one train.")
+    if needs_labels and config.others:
+        raise InputError(f"classes are learned from one place, not from {len(config.others) + 1}; give one as `data`.")
+    splits = _splits([_opened(where, config, seed, needs_labels) for where in (config.where, *config.others)])
+    train = splits["train"]
     if needs_labels:
         _check_classes(train, config.where)
     if config.fraction < 1:
@@ -73,9 +69,36 @@ def open_run_data(config: DataConfig, *, seed: int, needs_labels: bool = True) -
     notes = dict.fromkeys(note for split in splits.values() for note in split.notes)
     measured = {name: splits[name] for name in ("val", "test") if name in splits}
     if needs_labels:
-        measured = {name: known for name, split in measured.items() if (known := _labelled(split, notes)) is not None}
-    train, held = _by_role(config, train, measured.get("val"), measured.get("test"), seed)
-    return RunData(train=train, held=held, notes=tuple(notes))
+        measured = {
+            name: labelled for name, split in measured.items() if (labelled := _labelled(split, notes)) is not None
+        }
+    train, evaluation = _by_role(config, train, measured.get("val"), measured.get("test"), seed)
+    return RunData(train=train, evaluation=evaluation, notes=tuple(notes))
+
+
+def _opened(where: str, config: DataConfig, seed: int, needs_labels: bool) -> dict[str, Dataset]:
+    """Open the splits of one place, of which one is for training; without need of labels, loose images count too."""
+    splits = open_splits(
+        where,
+        val_fraction=config.val_fraction,
+        seed=seed,
+        skip_broken=config.skip_broken,
+        root=config.root,
+        loose=not needs_labels,
+    )
+    if "train" not in splits:
+        raise InputError(f"{where} has the splits {', '.join(splits)}, but none to train on; name one train.")
+    return splits
+
+
+def _splits(places: Sequence[dict[str, Dataset]]) -> dict[str, Dataset]:
+    """Put the splits of several places together by name; val and test are one, unless a place has both."""
+    if len(places) == 1:
+        return places[0]
+    held = [place.get("val") or place.get("test") for place in places]
+    known = [split for split in held if split is not None]
+    whole = {"train": join_datasets([place["train"] for place in places])}
+    return whole | ({"val": replace(join_datasets(known), split="val")} if known else {})
 
 
 def _check_classes(train: Dataset, where: str) -> None:
@@ -94,16 +117,16 @@ def _check_classes(train: Dataset, where: str) -> None:
 
 def _labelled(split: Dataset, notes: dict[str, None]) -> Dataset | None:
     """Return the images of a split that can be scored, and note how many cannot; None without any."""
-    known = np.flatnonzero(split.targets >= 0)
-    if len(known) < len(split):
-        notes[f"{len(split) - len(known)} images of {split.split} have no class and are left out."] = None
-    return split.take(known) if len(known) else None
+    indices = np.flatnonzero(split.targets >= 0)
+    if len(indices) < len(split):
+        notes[f"{len(split) - len(indices)} images of {split.split} have no class and are left out."] = None
+    return split.take(indices) if len(indices) else None
 
 
 def _by_role(
     config: DataConfig, train: Dataset, val: Dataset | None, test: Dataset | None, seed: int
 ) -> tuple[Dataset, Dataset | None]:
-    """Return what to learn from and what to be measured on.
+    """Return the split to learn from and the split to evaluate on.
 
     With val and test, settings are chosen on val, and transfer learns from train and val. With one of them, that one
     is the test, and settings are chosen on a part of the training images.
@@ -124,7 +147,7 @@ def _by_role(
 
 
 def names_digest(dataset: Dataset | None) -> str | None:
-    """Digest the names and classes of some images, in order, wherever their folder lies; None for none."""
+    """Digest the names and classes of images, in order, whatever their folder; None without a data set."""
     if dataset is None:
         return None
     names = (dataset.name(index).rpartition("/")[2] for index in range(len(dataset)))
@@ -133,7 +156,7 @@ def names_digest(dataset: Dataset | None) -> str | None:
 
 
 def files_digest(*splits: Dataset) -> str:
-    """Digest what lies where some images are: their files' paths below the root, sizes and times, or their numbers."""
+    """Digest the files of images: paths below the root, sizes and times, or the numbers of arrays."""
     hashed = hashlib.sha256()
     for split in splits:
         hashed.update(split.pictures.digest(split.rows))
@@ -141,15 +164,15 @@ def files_digest(*splits: Dataset) -> str:
 
 
 def absolute(where: str) -> str:
-    """Return the path of data that is found from every working folder; a name that is no path stays as it is."""
+    """Return an absolute path of data; a name that is not a path stays as it is."""
     is_path = os.path.exists(where) or is_pattern(where)  # noqa: PTH110 - which refuses names that are too long
     return str(Path(where).absolute()) if is_path else where
 
 
 def absolute_data(config: DataConfig) -> DataConfig:
-    """Return the data of a run with paths that are found from every working folder."""
+    """Return the data of a run with absolute paths."""
     root = None if config.root is None else absolute(config.root)
-    return replace(config, where=absolute(config.where), root=root)
+    return replace(config, where=absolute(config.where), others=tuple(map(absolute, config.others)), root=root)
 
 
 def joined(one: Dataset, other: Dataset) -> Dataset:
@@ -191,12 +214,14 @@ def usual_side(dataset: Dataset) -> int:
         except (ImageError, OSError):
             continue
     if not sides:
-        raise InputError(f"none of {len(dataset)} images of {dataset.where} could be read; `vitrail data` tells why.")
+        raise InputError(
+            f"none of {len(dataset)} images of {dataset.where} could be read; `vitrail data` lists the reasons."
+        )
     return int(np.median(sides))
 
 
-def _short_side(found: bytes | np.ndarray) -> int:
-    if isinstance(found, np.ndarray):
-        return min(found.shape[:2])
-    header = probe(found)
+def _short_side(image: bytes | np.ndarray) -> int:
+    if isinstance(image, np.ndarray):
+        return min(image.shape[:2])
+    header = probe(image)
     return min(header.height, header.width)

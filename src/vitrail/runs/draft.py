@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from vitrail.base.errors import ConfigError
+from vitrail.base.numbers import check_whole
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import ModelConfig
@@ -16,7 +16,7 @@ from vitrail.training.schedules import Schedule
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What a recipe may look at."""
+    """The facts that a recipe may use."""
 
     images: int
     """Training images."""
@@ -42,9 +42,8 @@ class Draft:
     averaging: float | None = None
 
     def lasting(self, steps: int) -> "Draft":
-        """Return the draft with another length; a shorter run also warms up and cools down for a shorter time."""
-        if steps < 1:
-            raise ConfigError(f"steps is {steps}, but must be at least 1.")
+        """Return the draft with another length; a shorter run also warms up and cools down faster."""
+        check_whole("steps", steps)
         share = min(steps / self.steps, 1.0)
         schedule = replace(
             self.schedule,

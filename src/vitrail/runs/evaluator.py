@@ -1,4 +1,4 @@
-"""An evaluator of a run: what is measured while the model learns, and what the report shows of it."""
+"""An evaluator of a run: figures while the model learns, and their sections of the report."""
 
 from dataclasses import dataclass
 
@@ -18,9 +18,9 @@ class RunEvaluator(Evaluator[Outcome]):
     """An evaluator with sections for the report."""
 
     def sections(self, outcome: Outcome) -> list[Section]:  # noqa: ARG002 - most show something
-        """Return what the report shows."""
+        """Return the sections of the report."""
         return []
 
     def scope(self, outcome: Outcome) -> Scope | None:  # noqa: ARG002 - for the one whose figures are the result's
-        """Return what was measured on, if it is what the result of the run is about."""
+        """Return the images that were evaluated on, if the result of the run is about them."""
         return None

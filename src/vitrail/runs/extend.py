@@ -41,7 +41,7 @@ def adopt(config: RunConfig, keeper: Keeper) -> int:
 
 
 def continued(progress: Progress) -> Progress:
-    """Return where the new run begins: what is best, early stopping and time are its own."""
+    """Return where the new run begins; the best evaluation, early stopping and time start again."""
     return replace(progress, best=None, best_step=None, stopped=False, seconds=0.0, window={}, bad_steps=[])
 
 
@@ -49,8 +49,8 @@ def _read(extends: ExtendConfig) -> Checkpoint:
     folder = RunFolder(path=Path(extends.run)).checkpoints
     path = folder / f"step-{extends.step:09}.safetensors"
     if not path.is_file():
-        raise InputError(f"{path} is gone, with which the new run was to begin; give another `out`.")
+        raise InputError(f"{path}, with which the new run begins, does not exist any more; give another `out`.")
     checkpoint = read_checkpoint(path)
     if checkpoint.digest != extends.digest:
-        raise InputError(f"{path} is not the state with which the new run was to begin; give another `out`.")
+        raise InputError(f"{path} is not the state with which the new run begins; give another `out`.")
     return checkpoint

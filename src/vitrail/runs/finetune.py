@@ -2,7 +2,7 @@
 
     rates x (training images without dev -> dev accuracy) -> the best rate -> seeds x (all training images -> test)
 
-Everything lies in one run folder: the tried rates in sweep/, further seeds in seeds/, and the run of the first seed,
+Everything is in one run folder: the tried rates in sweep/, further seeds in seeds/, and the run of the first seed,
 whose model is saved, in the folder itself. They are a series: stopping anywhere loses nothing, and `series.json` has
 the figures of all of them.
 """
@@ -40,14 +40,14 @@ class FinetunePlan:
     """What fine-tuning does: `finetune.json` is this."""
 
     base: RunConfig
-    """The run on all training images with the first seed; its rate is used when one alone is given."""
+    """The run on all training images with the first seed; its rate is used where there is only one."""
     rates: tuple[float, ...]
     """Learning rates to choose from."""
     runs: int = 1
     """Final runs, each with another seed."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be carried out."""
+        """Refuse plans that cannot be carried out."""
         if not self.rates or len(set(self.rates)) != len(self.rates) or not all(rate > 0 for rate in self.rates):
             raise ConfigError(
                 f"the learning rates are {list(self.rates)}; give at least one, above 0 and all different."
@@ -81,7 +81,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Finetuned:
-    """What came of a plan."""
+    """The results of a plan."""
 
     result: Result
     """The figures of the run whose model is saved: all training images, the first seed."""
@@ -93,7 +93,7 @@ class Finetuned:
     """The final runs, the saved one first."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON holds them, those of the saved model first."""
+        """Return the figures for JSON, those of the saved model first."""
         diverged = sorted(float(row.varied["rate"]) for row in self.sweep.diverged)
         chosen = {"rate": self.rate, "sweep": tried_rates(self.sweep), "diverged": diverged}
         return {**self.result.as_dict(), **chosen, **self.spread}
@@ -119,7 +119,7 @@ class Finetuning:
         return Run(config=config or self.plan.base, data=data or self.data, folder=self.folder, ranks=self.ranks)
 
     def check(self) -> None:
-        """Refuse what cannot be trained, before anything is built."""
+        """Refuse a plan that cannot be trained, before anything is built."""
         self.run().check()
         for cell in self.sweep()[:1]:
             cell.run.check()
@@ -127,7 +127,7 @@ class Finetuning:
     def enter(self) -> bool:
         """Write the plan into its folder, or refuse a folder with another; return whether it is new there.
 
-        Every rank calls it. `carry_out` does so by itself, but a refusal is better heard before anything is measured.
+        Every rank calls it. `carry_out` does the same; this refuses a folder before anything is measured.
         """
         fresh = bool(self.ranks.agree(int(not self.folder.plan.is_file())))
         with self._claimed():
@@ -206,14 +206,18 @@ def best_rate(sweep: Table) -> float:
 
 def spread(accuracies: Sequence[float | None]) -> dict[str, Any]:
     """Return mean and standard deviation of the accuracy over several runs."""
-    known = [accuracy for accuracy in accuracies if accuracy is not None]
-    if len(known) < 2:
+    measured = [accuracy for accuracy in accuracies if accuracy is not None]
+    if len(measured) < 2:
         return {}
-    return {"accuracies": known, "accuracy_mean": float(np.mean(known)), "accuracy_std": float(np.std(known, ddof=1))}
+    return {
+        "accuracies": measured,
+        "accuracy_mean": float(np.mean(measured)),
+        "accuracy_std": float(np.std(measured, ddof=1)),
+    }
 
 
 def _enter(folder: RunFolder, plan: FinetunePlan) -> None:
-    """Write the plan into its folder; one that has nothing to show is overwritten, and another one refused."""
+    """Write the plan into its folder; another plan there is overwritten before it has results, and refused after."""
     stored = read_plan(folder) if folder.plan.is_file() and folder.begun else None
     if stored is not None and (apart := plan_differences(plan, stored)):
         raise InputError(
@@ -232,7 +236,7 @@ def read_plan(folder: RunFolder) -> FinetunePlan:
 
 
 def plan_differences(ours: FinetunePlan, theirs: FinetunePlan) -> list[str]:
-    """Tell, setting by setting, in what two plans differ; how the work is done may differ."""
+    """Return the settings in which two plans differ, as sentences; how the work is done may differ."""
     one, other = ({**identity(plan.base), "rates": list(plan.rates), "runs": plan.runs} for plan in (ours, theirs))
     return setting_differences(one, other)
 

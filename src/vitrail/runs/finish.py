@@ -13,7 +13,7 @@ from vitrail.data.dataset import Dataset
 from vitrail.report.report import write_report
 from vitrail.report.section import Section
 from vitrail.report.story import DataStory, RunStory
-from vitrail.runs.cost import costs, shown_costs
+from vitrail.runs.cost import cost_rows, costs
 from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.folder import write_json
 from vitrail.runs.result import Result, Weights
@@ -27,7 +27,7 @@ Measured = list[tuple[RunEvaluator[Any], Any]]
 
 
 def finish(run: Run, loop: Loop) -> Result:
-    """Measure the weights that are saved, write them, and return what the run was; every rank takes part."""
+    """Evaluate the weights that are saved, write them, and return the result; every rank takes part."""
     chosen, weights, measured = _measured(run, loop)
     progress = loop.state.progress
     scopes = [scope for evaluator, outcome in measured if (scope := evaluator.scope(outcome)) is not None]
@@ -67,7 +67,7 @@ def _check_finite(weights: dict[str, Tensor], result: Result) -> None:
 
 
 def _figures(measured: Measured) -> dict[str, float]:
-    """Return the figures of what the result is about by their own names, and those of others with theirs in front."""
+    """Return the main evaluator's figures by their names, and those of others with the evaluator's name in front."""
     figures: dict[str, float] = {}
     for evaluator, outcome in measured:
         own = evaluator.scope(outcome) is not None
@@ -76,23 +76,23 @@ def _figures(measured: Measured) -> dict[str, float]:
 
 
 def _measured(run: Run, loop: Loop) -> tuple[Weights, dict[str, Tensor], Measured]:
-    """Return which weights are saved, these, and what every evaluator says of them."""
+    """Return which weights are saved, the weights, and every evaluator's figures of them."""
     if run.config.patience is not None and run.folder.best.is_file():
         best = load(run.folder.best, device=run.ranks.device)
         return "best", best.state_dict(), [(each, each.evaluate(best)) for each in run.evaluators()]
     with loop.saved_weights():
         measured = [(each, loop.outcome(each)) for each in run.evaluators()]
-        weights = {name: whole(tensor).clone() for name, tensor in loop.state.learner.model.state_dict().items()}
+        weights = {name: whole(tensor).clone() for name, tensor in loop.state.learner.saved.state_dict().items()}
     return "last" if loop.state.average is None else "averaged", weights, measured
 
 
 def story(run: Run, sections: list[Section], result: Result) -> RunStory:
-    """Gather what the page shows."""
-    splits = [split for split in (run.data.train, run.data.held) if split is not None]
+    """Gather the content of the page."""
+    splits = [split for split in (run.data.train, run.data.evaluation) if split is not None]
     return RunStory(
         title=f"{run.config.data.where}: {run.folder.path.name}",
         metrics=[_plain(row) for row in read_measurements(run.folder.path / "metrics.jsonl")],
-        split=None if run.data.held is None else run.data.held.split or "held-out",
+        split=None if run.data.evaluation is None else run.data.evaluation.split or "held-out",
         sections=(*sections, *run.sections),
         data=DataStory(
             where=run.config.data.where,
@@ -101,7 +101,7 @@ def story(run: Run, sections: list[Section], result: Result) -> RunStory:
             channels=run.config.model.channels,
             skipped=len(result.skipped),
         ),
-        cost=shown_costs(result.cost),
+        cost=cost_rows(result.cost),
         settings=to_dict(run.config),
         notes=list(run.data.notes),
     )

@@ -18,12 +18,12 @@ from vitrail.training.keeper import MARK
 
 PLAN, SWEEP, SEEDS, TABLE = OF_FINETUNING = ("finetune.json", "sweep", "seeds", "series.json")
 RUN_LOCK, SERIES_LOCK = LOCKS = (".run.lock", ".series.lock")
-"""What the process that trains holds, and the one that carries out a series, of which training is a part."""
+"""Locks of the process that trains, and of the one that carries out a series, of which training is a part."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFolder:
-    """Where everything about one run lies."""
+    """The folder of one run."""
 
     path: Path
 
@@ -39,7 +39,7 @@ class RunFolder:
 
     @property
     def table(self) -> Path:
-        """What came of the runs of a series."""
+        """The table of a series."""
         return self.path / TABLE
 
     def sweep(self, rate: float) -> "RunFolder":
@@ -77,7 +77,7 @@ class RunFolder:
 
     @property
     def diverged(self) -> Path:
-        """At which step the loss was no number any more, where a series was told so."""
+        """The step at which the loss was not finite any more, in a series."""
         return self.path / "diverged.json"
 
     @property
@@ -118,15 +118,15 @@ class RunFolder:
             except OSError as error:
                 raise WriteError(f"{self.path} could not be renamed: {error.strerror or error}.") from error
             (other / lock).unlink(missing_ok=True)
-        return f"what was in {self.path} is kept in {other}."
+        return f"{self.path} existed; it is now {other}."
 
     def enter(self, config: RunConfig) -> None:
-        """Begin a run in a folder that is held, or resume the same run; another one is refused."""
+        """Begin a run in a claimed folder, or resume the same run; another one is refused."""
         if self.config.is_file():
-            found = differences(config, self.read_config())
-            if found and self.begun:
+            changes = differences(config, self.read_config())
+            if changes and self.begun:
                 raise InputError(
-                    f"{self.path} holds a run with other settings, so it cannot be resumed: {'; '.join(found)}. "
+                    f"{self.path} holds a run with other settings, so it cannot be resumed: {'; '.join(changes)}. "
                     "Give the settings that it has, or another `out`."
                 )
         write_json(self.config, to_dict(config))
@@ -135,7 +135,7 @@ class RunFolder:
     def claim(self, lock: str = RUN_LOCK) -> Iterator[None]:
         """Make the folder and keep other processes out of it while the block lasts; remove what a kill left half done.
 
-        One that holds something else is refused.
+        A folder with other files is refused.
         """
         if self.path.exists() and not self.config.is_file() and self._is_other():
             raise InputError(f"{self.path} exists and is not a run; give another `out`.")
@@ -146,7 +146,7 @@ class RunFolder:
         return not self.path.is_dir() or any(map(self._is_strange, self.path.iterdir()))
 
     def _is_strange(self, entry: Path) -> bool:
-        """Tell what belongs to no run; fine-tuning puts its plan and other runs into the folder of the last."""
+        """Return whether a file is not a run's; fine-tuning has its plan and other runs in the folder of the last."""
         if entry.name in LOCKS or (entry.name.startswith(".") and entry.name.endswith(".part")):
             return False
         return entry.name not in OF_FINETUNING or not self.plan.is_file()
@@ -158,7 +158,7 @@ def claim_folder(path: Path, lock: str) -> Iterator[None]:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise WriteError(f"{path} could not be made: {error.strerror or error}.") from error
+        raise WriteError(f"{path} could not be created: {error.strerror or error}.") from error
     with hold(path / lock):
         for part in path.glob(".*.part"):
             part.unlink(missing_ok=True)

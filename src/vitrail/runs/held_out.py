@@ -18,7 +18,7 @@ from vitrail.model.contract import Model
 from vitrail.report.answers import answer_sections
 from vitrail.report.section import Section
 from vitrail.runs.evaluator import RunEvaluator, Scope
-from vitrail.runs.mistakes import evaluation_story, shown_mistakes
+from vitrail.runs.mistakes import evaluation_story, surest_mistakes
 from vitrail.runs.skipped import noted
 from vitrail.runtime.engine import TorchEngine
 from vitrail.training.loop import StoppedError
@@ -41,11 +41,11 @@ class HeldOut(RunEvaluator[Answers]):
     allowance: Budget | None
     """How many broken images may be passed over; None ends the run at the first."""
     skipped_file: Path
-    """Where this rank lists what it has passed over."""
+    """Where this rank lists skipped images."""
     sharded: bool
     """Whether every forward pass of the model needs every rank."""
     model_file: Path | None = None
-    """The model that the run saves, which shows what it looked at; None shows images alone."""
+    """The model that the run saves, to explain mistakes with; None shows images only."""
     stop: StopSignal | None = None
     """What may interrupt it."""
 
@@ -85,7 +85,7 @@ class HeldOut(RunEvaluator[Answers]):
         """Show confusions, classes and mistakes."""
         split, top5 = self.dataset.split or "held-out", outcome.top5 if self._many else None
         story = evaluation_story(outcome, self.dataset.labels, split=split, top5=top5)
-        return answer_sections(story, shown_mistakes(self.dataset, outcome, self._saved_engine()))
+        return answer_sections(story, surest_mistakes(self.dataset, outcome, self._saved_engine()))
 
     def scope(self, outcome: Answers) -> Scope:
         """Return the split, and how many of its images were read."""

@@ -19,7 +19,7 @@ MISTAKES = 24
 OVERLAY_SIDE = 160
 """Pixels of the longer side of an image below its map."""
 MOST_CLASSES_IN_MATRIX = 2000
-"""With more, a matrix takes more memory than it tells."""
+"""With more, a matrix takes much memory and helps little."""
 
 
 def evaluation_story(
@@ -36,12 +36,12 @@ def evaluation_story(
     )
 
 
-def shown_mistakes(
+def surest_mistakes(
     dataset: Dataset, answers: Answers, engine: Engine | None = None, choice: Choice | None = None
 ) -> list[Mistake]:
     """Return the wrong answers that the model was surest of; the labels of the data set are those of the answers.
 
-    With an `engine`, each shows what the model looked at; `choice` says which of its outputs an answer stands for.
+    With an `engine`, each has an overlay of what the model looked at; `choice` maps answers to its outputs.
     """
     mistakes = (_mistake(dataset, answers, int(index), engine, choice) for index in answers.mistakes(MISTAKES))
     return [mistake for mistake in mistakes if mistake is not None]
@@ -62,12 +62,12 @@ def _mistake(
         truth=dataset.labels[answers.targets[index]],
         answer=dataset.labels[answer],
         confidence=float(answers.confidence[index]),
-        overlay=None if engine is None else seen_for(engine, pixels, outputs),
+        overlay=None if engine is None else overlay_for(engine, pixels, outputs),
     )
 
 
-def seen_for(engine: Engine, pixels: Pixels, outputs: list[int]) -> Picture | None:
-    """Lay what a network looked at over an image, for the strongest of some outputs; None where that takes too long."""
+def overlay_for(engine: Engine, pixels: Pixels, outputs: list[int]) -> Picture | None:
+    """Draw a heat map over an image, for the strongest of some outputs; None where that takes too long."""
     method, _ = best_method(engine)
     if method == "occlusion":  # a pass for each cell of each image
         return None
@@ -76,5 +76,5 @@ def seen_for(engine: Engine, pixels: Pixels, outputs: list[int]) -> Picture | No
     number = max(outputs, key=engine.logits(batch)[0].tolist().__getitem__)
     heat = heat_maps(method, engine, batch, torch.tensor([number])).maps[0].double().numpy()
     picture = picture_of(pixels, OVERLAY_SIDE)
-    shown = (picture.shape[0], picture.shape[1])
-    return overlay(picture, place(heat, how, (pixels.shape[1], pixels.shape[2]), shown), signed=False)
+    size = (picture.shape[0], picture.shape[1])
+    return overlay(picture, place(heat, how, (pixels.shape[1], pixels.shape[2]), size), signed=False)

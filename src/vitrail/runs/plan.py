@@ -1,5 +1,6 @@
 """What a training run will need before it starts: FLOPs, memory, time."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -47,14 +48,15 @@ class Needs:
 def training_bytes(config: RunConfig, images: int) -> int:
     """Return the memory that training takes with this many images at once: weights, gradients, optimiser, activations.
 
-    Frozen weights need neither gradients nor the activations below them; which these are is not looked at.
+    Frozen weights need neither gradients nor the activations below them; how many they are is not counted.
     """
     need = cost(config.model)
     if config.optimizer.frozen:
         return 4 * need.parameters
-    kept = need.checkpointed_activations if config.execution.recompute else need.activations
+    activations = need.checkpointed_activations if config.execution.recompute else need.activations
+    images = math.ceil(images * config.objective.activations_factor(config.model))
     width = 4 if config.precision == "float32" else 2
-    return 4 * (2 + _STATE_VALUES.get(config.optimizer.name, 1)) * need.parameters + width * kept * images
+    return 4 * (2 + _STATE_VALUES.get(config.optimizer.name, 1)) * need.parameters + width * activations * images
 
 
 def work_out(

@@ -1,13 +1,15 @@
-"""A request made into a complete run: the draft of a recipe or of the rule, its length, and settings given by hand."""
+"""From a request to a complete run: the draft of a recipe or of the rule, its length, and single settings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.numbers import check_whole
 from vitrail.base.settings import to_dict
 from vitrail.model.build import configure
 from vitrail.model.patches import Size
+from vitrail.runs.bounds import MOST_CHANNELS
 from vitrail.runs.choose import choose
 from vitrail.runs.config import DataConfig, Execution, RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, usual_side
@@ -26,9 +28,11 @@ CHECKPOINTS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A run as it was asked for; None stands for: as the recipe or the rule says."""
+    """A run as requested; None leaves a setting to the recipe or the rule."""
 
     recipe: Recipe = choose
+    labels: bool = True
+    """Whether the model learns the classes of the data; without them it has no head."""
     model: str | None = None
     """One of the paper's models."""
     image_size: Size | None = None
@@ -40,14 +44,18 @@ class Request:
 
 
 def needs_labels(changes: Mapping[str, Any]) -> bool:
-    """Tell whether a run with such changes to its recipe needs the classes of its images; recipes do."""
+    """Return whether a run with these changes to its recipe needs labels; recipes do."""
     kind = ObjectiveConfig.members.get(changes.get("objective.kind", "classification"))
     return kind is None or bool(kind.needs_labels)
 
 
 def complete(request: Request, data_config: DataConfig, data: RunData) -> RunConfig:
-    """Fill in everything that was not asked for."""
-    facts, size, changes = facts_of(data, request.channels), request.image_size, dict(request.settings)
+    """Fill in everything that was not requested."""
+    if request.channels is not None:  # before a mean is made for each
+        check_whole("`channels`", request.channels, most=MOST_CHANNELS)
+    facts = facts_of(data, request.channels)
+    facts = facts if request.labels else replace(facts, classes=0)
+    size, changes = request.image_size, dict(request.settings)
     draft = request.recipe(facts)
     if request.model is not None:
         size = size or draft.preprocessing.image_size
@@ -68,9 +76,9 @@ def fill(
     changes: Mapping[str, Any],
     evaluations: int = EVALUATIONS,
 ) -> RunConfig:
-    """Make a run of a draft: give it its data, length and cadence, and then the changes by hand, by path.
+    """Make a run from a draft: add its data, length and cadence, then the single settings, by path.
 
-    The changes are made before the run is checked: a warm-up by hand may be what makes a short run possible.
+    The changes are made before the run is checked: a short run may need a shorter warm-up.
     """
     batch = changes.get("batch", draft.batch)
     if not isinstance(batch, int) or batch < 1:
@@ -88,15 +96,15 @@ def fill(
     return read_config(with_settings(settings, changes), "the settings of this run")
 
 
-def evaluate_every(steps: int, batch: int, held: int, most: int = EVALUATIONS) -> int:
-    """Return the steps between the evaluations of a run on its held-out images; the last is at its end."""
-    affordable = int(EVALUATING * steps * batch / (max(held, 1) / 3))
+def evaluate_every(steps: int, batch: int, images: int, most: int = EVALUATIONS) -> int:
+    """Return the steps between evaluations on N images; the last is at the end of the run."""
+    affordable = int(EVALUATING * steps * batch / (max(images, 1) / 3))
     evaluations = min(max(affordable, FEWEST_EVALUATIONS), most)
     return -(-steps // evaluations)
 
 
 def facts_of(data: RunData, channels: int | None = None) -> Facts:
-    """Look at the data as the rules do."""
+    """Return the facts that recipes and the rule use."""
     return Facts(
         images=len(data.train),
         classes=data.classes,

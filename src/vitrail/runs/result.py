@@ -1,4 +1,4 @@
-"""What came of a run: `result.json` is this."""
+"""The result of a run: `result.json` is this."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Weights = Literal["last", "averaged", "best"]
 
 @dataclass(frozen=True, kw_only=True)
 class RunCost:
-    """What a run took; None is what could not be measured."""
+    """What a run took; None where it could not be measured."""
 
     parameters: int
     """Weights of the model."""
@@ -30,7 +30,7 @@ class RunCost:
     """Of all steps."""
 
     def as_dict(self) -> dict[str, float | int]:
-        """Return what was measured."""
+        """Return the measured values."""
         return {name: value for name, value in to_dict(self).items() if value is not None}
 
 
@@ -41,41 +41,41 @@ class Result:
     weights: Weights
     """Which weights were saved: the last, their average, or those of the best evaluation."""
     steps: int
-    """Steps that were made."""
+    """Steps that were taken."""
     epochs: float
     """How often each training image was seen."""
     split: str | None = None
-    """What the model was measured on; None where nothing was held out."""
+    """The split that the model was evaluated on; None without one."""
     images: int | None = None
     """Images of it that could be read."""
     figures: Mapping[str, float] = field(default_factory=dict)
-    """Accuracy, loss and top5 on these images, and what other evaluators found, with their names in front."""
+    """Accuracy, loss and top5 on these images, and those of other evaluators, with their names in front."""
     cost: RunCost
     bad_steps: tuple[int, ...] = ()
-    """Steps that were passed over, since their loss was not finite."""
+    """Steps that were skipped, since their loss was not finite."""
     skipped: tuple[str, ...] = ()
     """Images that could not be read."""
     digest: str | None = None
     """SHA-256 of the weights in the model file."""
     run: str | None = None
-    """Identity of the run's settings; with others it would have another result."""
+    """Identity of the run's settings."""
 
     @property
     def accuracy(self) -> float | None:
-        """The share of right answers; None where nothing was held out."""
+        """The share of right answers; None without an evaluation."""
         return self.figures.get("accuracy")
 
     @property
     def loss(self) -> float | None:
-        """The mean cross-entropy; None where nothing was held out."""
+        """The mean cross-entropy; None without an evaluation."""
         return self.figures.get("loss")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as `--json` prints it: figures beside the rest, without what was not measured."""
-        told = to_dict(self)
+        """Return it as `--json` prints it: figures beside the rest, without values that were not measured."""
+        settings = to_dict(self)
         scope = {} if self.images is None else {"split": self.split, "images": self.images}
-        begin = {name: told[name] for name in ("weights", "steps", "epochs")} | scope | told["figures"]
-        end = {"cost": self.cost.as_dict()} | {name: told[name] for name in ("bad_steps", "skipped")}
+        begin = {name: settings[name] for name in ("weights", "steps", "epochs")} | scope | settings["figures"]
+        end = {"cost": self.cost.as_dict()} | {name: settings[name] for name in ("bad_steps", "skipped")}
         return begin | end | ({} if self.digest is None else {"digest": self.digest})
 
 

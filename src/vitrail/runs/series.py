@@ -1,8 +1,8 @@
-"""A series of runs: named cells that are trained one after the other, and one table of what came of them.
+"""A series of runs: named cells that are trained one after the other, and one table of their results.
 
-Each cell is a run of its own, in a folder of its own: a series that was stopped resumes where it was, and a cell that
-is finished is not trained again. A cell that diverged is a result as well: its folder says at which step and why
-(`diverged.json`), and without that file it is tried again.
+Each cell is a run of its own, in a folder of its own: a stopped series resumes, and a finished cell
+is not trained again. A cell that diverged is a result as well: its folder has the step and the reason
+(`diverged.json`); without that file it is tried again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ from vitrail.training.signals import StopSignal
 
 Value = str | int | float
 Watch = Callable[[RunConfig, str], AbstractContextManager[Watching]]
-"""Shows one of the runs, which a few words describe."""
+"""Shows one of the runs, with a short description."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,32 +34,32 @@ class Cell:
     name: str
     run: Run
     varied: Mapping[str, Value] = field(default_factory=dict)
-    """What tells it from the other cells, by name."""
+    """The settings that differ from the other cells, by name."""
     notes: tuple[str, ...] = ()
-    """What the user should know before it starts."""
+    """Notes for the user before it starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """The end of a run whose loss was no number any more: `diverged.json` is this."""
+    """The end of a run whose loss was not finite any more: `diverged.json` is this."""
 
     run: str
-    """Identity of the run's settings; with others it may do better."""
+    """Identity of the run's settings."""
     step: int
     reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What came of one cell."""
+    """The result of one cell."""
 
     cell: str
     folder: str
     varied: Mapping[str, Value]
     steps: int
-    """Steps that were made."""
+    """Steps that were taken."""
     split: str | None = None
-    """What it was measured on; None where nothing was held out."""
+    """The split that it was evaluated on; None without one."""
     images: int | None = None
     accuracy: float | None = None
     loss: float | None = None
@@ -67,7 +67,7 @@ class Row:
     """Why it has no result; None where it has one."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return it for JSON."""
         return to_dict(self) | {"varied": dict(self.varied)}
 
 
@@ -88,7 +88,7 @@ class Table:
 
     @property
     def diverged(self) -> tuple[Row, ...]:
-        """The rows that have none."""
+        """The rows that have no result."""
         return tuple(row for row in self.rows if row.diverged is not None)
 
     def columns(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -110,7 +110,7 @@ class Table:
         )
 
     def write(self, path: Path) -> None:
-        """Write it as JSON; rows of other cells that the file has stay: a part of the series was run again."""
+        """Write it as JSON; the file's rows of other cells stay, as when only a part of the series is run again."""
         rows = read_table(path)
         stored = {row["cell"]: row for row in rows}
         merged = stored | {row.cell: row.as_dict() for row in self.rows}
@@ -120,7 +120,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Where a series lies, and who takes part in it and watches it; the caller has claimed the folder."""
+    """The folder, ranks and watcher of a series; the caller has claimed the folder."""
 
     path: Path
     ranks: Ranks
@@ -130,11 +130,11 @@ class Series:
     def carry_out(self, cells: Sequence[Cell], *, after: Table | None = None) -> Table:
         """Train the cells that are not finished, and return their rows.
 
-        The table is written after each cell, with the rows of cells that came before these. Every rank calls it; a
-        stop is `StoppedError`.
+        The table is written after each cell, with the rows of earlier cells. Every rank calls it; a stop raises
+        `StoppedError`.
         """
         table = Table()
-        read_table(self.path / TABLE)  # what is damaged is refused before anything is trained
+        read_table(self.path / TABLE)  # a damaged table is refused before anything is trained
         for number, cell in enumerate(cells, start=1):
             row = self._train(cell, f"{cell.name}, {number} of {len(cells)}" if len(cells) > 1 else cell.name)
             table += Table(rows=(row,))
@@ -152,7 +152,7 @@ class Series:
         return row
 
     def _row(self, cell: Cell, watching: Watching) -> Row:
-        """Train a cell, or read what came of it before."""
+        """Train a cell, or read its stored result."""
         run = cell.run
         place = run.folder.path.relative_to(self.path).as_posix()
         divergence = read_divergence(run)

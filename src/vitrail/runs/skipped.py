@@ -1,4 +1,4 @@
-"""Images that a run could not read and was allowed to pass over: each is listed once, in `skipped.jsonl`."""
+"""Images that a run could not read and was allowed to skip: each is listed once, in `skipped.jsonl`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,19 +10,19 @@ from vitrail.data.dataset import Dataset
 
 
 def noted(batches: Iterator[Batch], dataset: Dataset, path: Path) -> Iterator[Batch]:
-    """Pass batches on, and write down what was broken in them the first time that it is met."""
-    known = set(_names(path))
+    """Yield the batches, and list each broken image in them once."""
+    names = set(_names(path))
     for batch in batches:
         for index, reason in batch.broken:
             name = dataset.name(index)
-            if name not in known:
-                known.add(name)
+            if name not in names:
+                names.add(name)
                 append_row(path, {"name": name, "split": dataset.split, "reason": reason})
         yield batch
 
 
 def skipped_names(folder: Path) -> list[str]:
-    """Return what every rank has passed over so far."""
+    """Return the images that any rank has skipped so far."""
     return sorted({name for path in folder.glob("skipped*.jsonl") for name in _names(path)})
 
 

@@ -22,7 +22,7 @@ from vitrail.training.signals import StopSignal
 
 WARM_STEPS = 3
 FEWEST_STEPS = 10
-"""What is planned at the least; a run whose time is over before that ends earlier."""
+"""Fewest steps of a plan; a run whose time is over before that ends earlier."""
 LEAST_SHARE = 0.5
 """Part of the time that a first plan gives to steps, however long evaluations took while it was measured: other
 programs slow them down most, and the run itself corrects the plan."""
@@ -30,7 +30,7 @@ EVALUATIONS_TIMED = 3
 MEASURED_SECONDS = 3.0
 """How long steps are timed for a first plan, which the run itself corrects (`training/pacing.py`)."""
 KEPT_FREE = 0.2
-"""Share of the memory that an automatic micro-batch leaves alone."""
+"""Share of the memory that an automatic micro-batch leaves free."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +40,10 @@ class Pace:
     step: float
     """An update, with the making of its batch."""
     evaluation: float
-    """A pass over the held-out images."""
+    """A pass over the images to evaluate on."""
 
     def total(self, steps: int, evaluate_every: int) -> float:
-        """Return how long so many steps take, evaluations included."""
+        """Return how long N steps take, evaluations included."""
         return steps * self.step + -(-steps // evaluate_every) * self.evaluation
 
 
@@ -75,7 +75,7 @@ def pace(run: Run, *, for_seconds: float = MEASURED_SECONDS) -> Pace:
 
 
 def _time_evaluation(run: Run, loop: Loop, images: int) -> float:
-    """Return the time for all held-out images, from the fastest of some passes over a part of them.
+    """Return the time of an evaluation on all images, from the fastest of some passes over a part of them.
 
     Without workers: starting them does not grow with the images.
     """
@@ -94,7 +94,7 @@ def _time_evaluation(run: Run, loop: Loop, images: int) -> float:
 
 
 def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:
-    """Return the time of a step, from one on: the quarter that is faster takes less; ranks agree on how many there are.
+    """Return the lower quartile of the times of steps from `start` on; ranks agree on their number.
 
     The mean would follow the moments in which another program has the cores.
     """
@@ -115,7 +115,7 @@ def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:
 
 
 def matmul_peak(device: torch.device, side: int = 1024, rounds: int = 5) -> float:
-    """Measure the FLOP/s of a large matrix product in float32: what a step is compared with."""
+    """Measure the FLOP/s of a large matrix product in float32, for comparison with a step."""
     one, other = torch.ones(side, side, device=device), torch.ones(side, side, device=device)
     best = float("inf")
     for _ in range(rounds):
@@ -151,7 +151,7 @@ def _free_memory() -> float:
 
 
 def _trial(run: Run, folder: str, **execution: Any) -> Run:
-    """Return a copy of a run that is thrown away, of which no tracker hears."""
+    """Return a throw-away copy of a run, without trackers."""
     config = replace(run.config, execution=replace(run.config.execution, track=(), **execution))
     return replace(run, folder=RunFolder(path=Path(folder)), config=config)
 

@@ -1,4 +1,4 @@
-"""A run that begins with the weights of a file: what the file holds, and the model that is made of it (Sec. 3.2).
+"""A run that begins with the weights of a file: the file's contents, and the model made from them (Sec. 3.2).
 
 File -> its model -> positions for a new size -> the pre-training head off, a head of zeros on.
 """
@@ -18,18 +18,19 @@ from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.model.build import build
 from vitrail.model.contract import Model, ModelConfig
 from vitrail.model.patches import Size
+from vitrail.published.find import find_published
 from vitrail.runs.config import StartConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A model that others are made from."""
+    """A model file to start from."""
 
     start: StartConfig
     config: ModelConfig
     """The model as it is in the file."""
     preprocessing: Preprocessing
-    """How it wants its images: as the file says, or else as the reference release does."""
+    """How images are prepared for it: as the file states, or else as in the reference release."""
 
     def adapted(self, *, num_classes: int, image_size: Size | None) -> ModelConfig:
         """Return the model for another task: one linear layer on top, and positions for another size."""
@@ -44,10 +45,11 @@ class Source:
 def open_source(
     path: str, *, pickle: bool = False, num_heads: int | None = None, architecture: str | None = None
 ) -> Source:
-    """Read what a file says of its model, and remember its digest."""
+    """Read a model file's settings and digest."""
     contents = settled(_read(path, pickle, num_heads, architecture))
     size, channels = contents.config.image_size, contents.config.channels
-    place = str(Path(path).absolute())  # to be found from another working folder too
+    # an absolute path is found from another working folder too; a published name is
+    place = str(Path(path).absolute()) if find_published(path) is None else path
     return Source(
         start=StartConfig(
             path=place,
@@ -61,18 +63,12 @@ def open_source(
     )
 
 
-def model_name(path: str) -> str:
-    """Return what the user calls a model: the name of its run folder, or of its file."""
-    file = Path(path)
-    return file.resolve().parent.name if file.name == "model.safetensors" else file.stem
-
-
 def starting_model(start: StartConfig, config: ModelConfig, device: torch.device) -> Model:
     """Load the weights into the model of a run; the head starts at zero even where the classes would fit."""
     contents = _read(start.path, start.pickle, start.num_heads, start.architecture)
-    if (found := _digest(contents, start.path)) != start.digest:
+    if (digest := _digest(contents, start.path)) != start.digest:
         raise InputError(
-            f"{start.path} has changed since this run was set up: its digest is {found[:12]}, but was "
+            f"{start.path} has changed since this run was set up: its digest is {digest[:12]}, but was "
             f"{start.digest[:12]}; bring back the file, or begin a new run."
         )
     own = contents.config
@@ -83,7 +79,7 @@ def starting_model(start: StartConfig, config: ModelConfig, device: torch.device
     }
     model = assemble(transfer(contents, changes)).float()
     for parameter in model.parameters():
-        parameter.data = parameter.data.clone()  # what is mapped from the file cannot be written
+        parameter.data = parameter.data.clone()  # values mapped from the file are read-only
     model.zero_head()
     return model.to(device)
 
@@ -96,4 +92,4 @@ def _read(path: str, pickle: bool, num_heads: int | None, architecture: str | No
 
 def _digest(contents: Contents, path: str) -> str:
     """Return the digest that the file carries, or that of its bytes."""
-    return contents.digest or sha256(Path(path))
+    return contents.digest or sha256(path)

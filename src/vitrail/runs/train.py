@@ -28,9 +28,12 @@ from vitrail.runs.data import RunData
 from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.held_out import HeldOut
+from vitrail.runs.pictures import Pictures
 from vitrail.runs.plan import training_bytes
+from vitrail.runs.probe import FeatureProbe, probe_data
 from vitrail.runs.skipped import noted
 from vitrail.runs.start import starting_model
+from vitrail.selfsup.objective import SelfSupervisedConfig
 from vitrail.training.averaging import Average
 from vitrail.training.keeper import Keeper
 from vitrail.training.learner import Learner, Task, make_learner
@@ -43,7 +46,7 @@ from vitrail.training.state import TrainState, whole
 from vitrail.training.step import StepConfig
 
 UNPLANNED = 1000
-"""How many times more steps than planned a run with minutes may make at most."""
+"""How many times more steps than planned a run with minutes may take at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +58,14 @@ class Run:
     folder: RunFolder
     ranks: Ranks
     further: tuple[RunEvaluator[Any], ...] = ()
-    """Evaluators beside the one of the held-out images."""
+    """Evaluators beside that of the classifier."""
     began: float | None = field(default=None, compare=False)
     """When the caller began to wait, by the monotonic clock: minutes count from then; None is when training begins."""
     sections: tuple[Section, ...] = ()
-    """What the report shows of things that came before the run."""
+    """Sections of the report about what preceded the run."""
 
     def check(self) -> None:
-        """Refuse what cannot be trained, before anything is built."""
+        """Refuse a run that cannot be trained, before anything is built."""
         share = self.ranks.share(self.config.batch)
         if self.config.batch > len(self.data.train):
             raise InputError(
@@ -75,6 +78,9 @@ class Run:
             check_memory(training_bytes(self.config, images) * ranks_here(), subject)
         if self.config.optimizer.frozen:
             freeze(self.learner(build(self.config.model, device="meta")), self.config.optimizer.frozen)
+        self.unlabelled()  # refuses a probe without labels
+        at_once = self.config.execution.micro_batch or share
+        self.config.objective.check_batch(self.config.batch, whole=at_once >= share)
         if self.config.augmentation.mixes and share % 2:
             raise InputError(f"mixup and cutmix mix pairs, but each rank has {share} images; choose an even batch.")
 
@@ -130,12 +136,12 @@ class Run:
         )
 
     def pacer(self) -> Pacer | None:
-        """Return what keeps a run to the minutes that it was given; None where it was given none."""
+        """Return the pacer that keeps a run to its minutes; None without a limit."""
         config = self.config
         if config.minutes is None:
             return None
         seconds, steps = 60 * config.minutes, config.steps - config.first_step
-        images = self.data.held_out / 3  # to measure one takes a third of learning from it
+        images = self.data.held_out / 3  # evaluating an image takes a third of the time of training on it
         return Pacer(
             seconds=seconds,
             steps=config.steps,
@@ -160,26 +166,33 @@ class Run:
         return torch.get_num_threads() if plain and alone else 1
 
     def learner(self, model: Model) -> Learner:
-        """Put what is to be minimised around a model."""
+        """Make the learner of the run's objective around a model."""
         config = self.config
         counts = tuple(int(count) for count in self.data.train.counts)
-        task = Task(preprocessing=config.preprocessing, counts=counts, ranks=self.ranks)
+        task = Task(
+            preprocessing=config.preprocessing,
+            counts=counts,
+            images=len(self.data.train),
+            batch=config.batch,
+            seed=config.seed,
+            ranks=self.ranks,
+        )
         return make_learner(config.objective, model, task, seed=key(config.seed, "learner") % 2**63)
 
     def trackers(self) -> tuple[Any, ...]:
-        """Open what else wants to see the metrics; only the first rank tells them."""
+        """Open the trackers, on the first rank only."""
         if not self.ranks.first:
             return ()
         return make_trackers(self.config.execution.track, self.folder.path, to_dict(self.config))
 
     @property
     def allowance(self) -> Budget | None:
-        """How many broken images may be passed over; None ends the run at the first."""
+        """How many broken images may be skipped; None ends the run at the first."""
         return Budget.parse(self.config.data.skip_broken).left(len(self.data.train), self.data.train.skipped)
 
     @property
     def skipped_file(self) -> Path:
-        """Where this rank lists what it has passed over."""
+        """Where this rank lists skipped images."""
         return self.folder.path / ("skipped.jsonl" if self.ranks.first else f"skipped-{self.ranks.rank}.jsonl")
 
     def batches(self, start: int) -> Iterator[Batch]:
@@ -201,7 +214,7 @@ class Run:
                 channels=config.model.channels,
                 skip_broken=self.allowance,
                 balanced=config.data.balanced,
-                views=config.objective.views,
+                views=config.objective.views(config.model),
             )
             for begin, end, size in (*before, (first, last, size))
             if end > start
@@ -209,18 +222,50 @@ class Run:
         return noted(itertools.chain.from_iterable(stages), self.data.train, self.skipped_file)
 
     def evaluators(self, stop: StopSignal | None = None) -> tuple[RunEvaluator[Any], ...]:
-        """Return everything that is measured; one rank alone may be asked to stop meanwhile."""
+        """Return all evaluators; a single rank can be stopped during an evaluation."""
         held_out = self.held_out(stop if self.ranks.world == 1 else None)
-        return (() if held_out is None else (held_out,)) + self.further
+        return (() if held_out is None else (held_out,)) + self.unlabelled() + self.further
+
+    def unlabelled(self) -> tuple[RunEvaluator[Any], ...]:
+        """Return the evaluators of a run without labels: completed images, and a probe of the features."""
+        config, objective = self.config, self.config.objective
+        if not isinstance(objective, SelfSupervisedConfig):
+            return ()
+        evaluators: list[RunEvaluator[Any]] = []
+        if self.data.evaluation is not None and objective.reconstructs:
+            evaluators.append(
+                Pictures(
+                    every=config.evaluate_every,
+                    images=self.data.evaluation,
+                    preprocessing=config.preprocessing,
+                    batch=config.batch,
+                    folder=self.folder.path / "pictures",
+                    ranks=self.ranks,
+                    allowance=self.allowance,
+                )
+            )
+        if objective.probe != "none":
+            images, examples = probe_data(objective.probe, self.data, self.data.train.where)
+            evaluators.append(
+                FeatureProbe(
+                    every=config.evaluate_every,
+                    images=images,
+                    examples=examples,
+                    preprocessing=config.preprocessing,
+                    batch=max(config.batch, 32),
+                    allowance=self.allowance,
+                )
+            )
+        return tuple(evaluators)
 
     def held_out(self, stop: StopSignal | None = None) -> HeldOut | None:
-        """Return what measures a classifier on the held-out images, if there are any."""
+        """Return the evaluator of a classifier, if there are images for it."""
         config = self.config
-        if self.data.held is None or not config.objective.needs_labels:
+        if self.data.evaluation is None or not config.objective.needs_labels:
             return None
         return HeldOut(
             every=config.evaluate_every,
-            dataset=self.data.held,
+            dataset=self.data.evaluation,
             preprocessing=config.preprocessing,
             batch=max(config.batch // self.ranks.world, 1),
             workers=config.execution.workers,
@@ -233,9 +278,9 @@ class Run:
         )
 
     def keep_best(self, state: TrainState) -> None:
-        """Write the model as it is now, where early stopping will want it back."""
+        """Write the present model, for early stopping to return to."""
         if self.config.patience is not None:
-            weights = {name: whole(tensor) for name, tensor in state.learner.model.state_dict().items()}
+            weights = {name: whole(tensor) for name, tensor in state.learner.saved.state_dict().items()}
             if self.ranks.first:
                 self.write_model(weights, self.folder.best, {})
             self.ranks.wait()
@@ -244,7 +289,7 @@ class Run:
         """Write weights with labels, preprocessing and where they come from."""
         model = build(self.config.model, device="meta")
         model.load_state_dict({name: tensor.cpu() for name, tensor in weights.items()}, assign=True)
-        model.info = ModelInfo(labels=self.config.facts.labels or None)
+        model.info = ModelInfo(labels=(self.config.facts.labels or None) if self.config.model.num_classes else None)
         parent = {} if self.config.start is None else {"parent": self.config.start.digest}
         contents = describe_model(
             model,
@@ -255,7 +300,7 @@ class Run:
 
 
 def _without_places(config: RunConfig) -> RunConfig:
-    """Return what a model file may tell to everyone: the names of data and models, not the folders they lie in."""
+    """Return settings that a model file may contain: the names of data and models, not their folders."""
     data, start, extends = config.data, config.start, config.extends
     return replace(
         config,

@@ -122,7 +122,7 @@ def task_data(folder: Path, *, skip_broken: str = "0") -> RunData:
     train, test = splits["train"], splits["test"]
     if len(train.labels) < 2:
         raise InputError(f"{folder} has only one class; a classifier needs at least two.")
-    return RunData(train=train, held=test, notes=tuple(dict.fromkeys((*train.notes, *test.notes))))
+    return RunData(train=train, evaluation=test, notes=tuple(dict.fromkeys((*train.notes, *test.notes))))
 
 
 def task_run(

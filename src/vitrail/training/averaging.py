@@ -28,14 +28,14 @@ class Average:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Give the model the average for a while; its own weights come back to the last bit."""
+        """Give the model the averaged weights inside the block; its own are restored to the last bit."""
         weights = [parameter.detach() for parameter in self.learning.values()]
-        kept = [weight.clone() for weight in weights]
+        own = [weight.clone() for weight in weights]
         _copy(weights, list(self.shadow.values()))
         try:
             yield
         finally:
-            _copy(weights, kept)
+            _copy(weights, own)
 
 
 def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:

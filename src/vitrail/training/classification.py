@@ -35,7 +35,7 @@ class ClassificationConfig(ObjectiveConfig, kind="classification"):
     """Part of each image's patches that training leaves out, at random."""
 
     def __post_init__(self) -> None:
-        """Refuse what is not a loss."""
+        """Refuse settings without a loss."""
         if self.loss not in get_args(LossName):
             raise ConfigError(
                 f"there is no loss {self.loss!r}; choose softmax or sigmoid.{did_you_mean(self.loss, _LOSSES)}"
@@ -47,13 +47,12 @@ class ClassificationConfig(ObjectiveConfig, kind="classification"):
 
     @property
     def summary(self) -> str:
-        """Name what makes it other than plain cross-entropy."""
+        """Name its differences from plain cross-entropy."""
         parts = [f"label smoothing {self.label_smoothing:g}"] if self.label_smoothing else []
         parts += [f"{self.drop_patches:.0%} of patches dropped"] if self.drop_patches else []
         return ", ".join(parts)
 
-    @property
-    def flops_factor(self) -> float:
+    def flops_factor(self, model: ModelConfig) -> float:  # noqa: ARG002 - the same for every model
         """Patches that are left out take their share of the work with them."""
         return 1 - self.drop_patches
 

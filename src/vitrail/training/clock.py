@@ -1,4 +1,4 @@
-"""The clock of a run: how fast it learns, without what is not learning."""
+"""The clock of a run: its speed, without evaluations."""
 
 import time
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Clock:
-    """Time and images since the last line, without what is not training."""
+    """Time and images since the last line, without evaluations."""
 
     def __init__(self) -> None:
         self.images, self.started = 0, time.perf_counter()
@@ -14,13 +14,13 @@ class Clock:
     def read(self) -> dict[str, float]:
         """Return seconds and speed, and start again."""
         seconds = time.perf_counter() - self.started
-        found = {"seconds": seconds, "images_per_second": self.images / seconds}
+        rates = {"seconds": seconds, "images_per_second": self.images / seconds}
         self.images, self.started = 0, time.perf_counter()
-        return found
+        return rates
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Do not count what happens here."""
+        """Do not count the time of the block."""
         before = time.perf_counter()
         yield
         self.started += time.perf_counter() - before

@@ -1,9 +1,10 @@
-"""What is measured while a model learns: an evaluator has a name, a cadence, and figures that are journaled."""
+"""Measurements while a model learns: an evaluator has a name, a cadence, and figures for the journal."""
 
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from vitrail.model.contract import Model
+from vitrail.training.learner import Learner
 
 Outcome = TypeVar("Outcome")
 
@@ -11,7 +12,7 @@ Outcome = TypeVar("Outcome")
 class Evaluator(ABC, Generic[Outcome]):
     """Something that is measured again and again, and after the last step.
 
-    A run may have several, of different names. What one found is an outcome: the loop keeps the last of each.
+    A run may have several, of different names. What it returns is an outcome: the loop keeps the last of each.
     """
 
     name: str
@@ -25,6 +26,10 @@ class Evaluator(ABC, Generic[Outcome]):
 
         One that can be interrupted raises `StoppedError`, and is called again when the run is resumed.
         """
+
+    def evaluate_learner(self, learner: Learner, step: int) -> Outcome:  # noqa: ARG002 - for those that keep pictures
+        """Measure what a learner would save after `step` steps; for what needs more of it than its model."""
+        return self.evaluate(learner.saved)
 
     @abstractmethod
     def figures(self, outcome: Outcome) -> dict[str, float]:

@@ -21,9 +21,9 @@ from vitrail.data.batch import Batch
 from vitrail.training.state import Progress, TrainState
 
 MARK = "begun.json"
-"""The file beside the checkpoints that remembers that there was one; a run that never had any has no such file."""
+"""The file beside the checkpoints that exists once there was one."""
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
-_WAY_OUT = "bring back the folder, or begin again with `restart`, which keeps what is there under another name."
+_WAY_OUT = "bring back the folder, or begin again with `restart`, which renames the old folder."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Keeper:
     run: str
     """Digest of the run's settings: a checkpoint of another run is refused."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The settings that decide the result, to tell in what another run differs."""
+    """The settings that decide the result, for comparison with another run's."""
     keep: int = 2
     """Newest checkpoints that stay."""
 
@@ -87,7 +87,7 @@ class Keeper:
         return checkpoint_paths(self.folder)
 
     def load(self, state: TrainState, ranks: Ranks) -> list[str]:
-        """Restore the newest checkpoint that is whole; return notes on those that are not, and what is used instead.
+        """Restore the newest checkpoint that is whole; return notes on the others.
 
         A run that has had checkpoints is refused when none of them is left, or when they are of other settings: it
         must not start from the beginning unnoticed. All ranks take the first one's choice: one that died while
@@ -103,7 +103,7 @@ class Keeper:
     def _choose(self, notes: list[str]) -> int:
         """Return the step of the newest good checkpoint, -1 for a run that has had none."""
         for part in self.folder.glob(".step-*.part"):
-            part.unlink(missing_ok=True)  # what a kill in the middle of writing has left behind
+            part.unlink(missing_ok=True)  # left by a kill while writing
         for path in self.paths():
             try:
                 checkpoint = read_checkpoint(path)
@@ -134,7 +134,7 @@ class Keeper:
 
     @property
     def bad_folder(self) -> Path:
-        """Where batches lie whose loss was not finite."""
+        """Where batches are kept whose loss was not finite."""
         return self.folder.parent / "bad"
 
     def keep_batch(self, batch: Batch, step: int) -> None:

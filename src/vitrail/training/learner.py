@@ -1,6 +1,6 @@
 """What learns: a learner owns the model, whatever else is trained or averaged beside it, and the loss.
 
-    batch -> learner -> loss, sums;   the run saves learner.model
+    batch -> learner -> loss, sums;   the run saves learner.saved, which is its model or that one's teacher
 
 A new objective is a dataclass and a module, in any file:
 
@@ -52,6 +52,17 @@ class Learner(nn.Module, ABC):
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the mean loss of a batch, and sums over its images, whose means are journaled by name."""
 
+    @property
+    def saved(self) -> Model:
+        """The network that is measured and saved; a learner that trains a student may name its teacher."""
+        return self.model
+
+    def before_step(self, step: int, steps: int) -> None:
+        """Prepare for update `step`, from 0, of `steps`: a temperature that follows the step."""
+
+    def adjust_gradients(self, step: int, steps: int) -> None:
+        """Change the gradients of update `step` before they are clipped: None leaves a weight where it is."""
+
     def after_step(self, step: int, steps: int) -> None:
         """Follow the weights after update `step`, from 0, of `steps`: a teacher by averaging, a centre."""
 
@@ -69,7 +80,7 @@ class Learner(nn.Module, ABC):
         return {f"{MODEL}{name}": stacked for name, stacked in self.model.matrices().items()}
 
     def depth_of(self, name: str) -> int:
-        """Return the number of a parameter's layer; what is not the model's belongs to the last."""
+        """Return the number of a parameter's layer; those outside of the model belong to the last."""
         if name.startswith(MODEL):
             return self.model.depth_of(name.removeprefix(MODEL))
         return len(self.model.layers()) - 1
@@ -77,12 +88,18 @@ class Learner(nn.Module, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a learner is made for."""
+    """The task of a learner."""
 
     preprocessing: Preprocessing
-    """How the model wants its images."""
+    """How images are prepared for the model."""
     counts: tuple[int, ...] = ()
     """Training images of each class; empty without classes."""
+    images: int = 0
+    """Training images in an epoch."""
+    batch: int = 1
+    """Images in an update, over all ranks."""
+    seed: int = 0
+    """What random choices follow from."""
     ranks: Ranks = field(default_factory=Ranks)
     """Who takes part: sums over all images go through them."""
 
@@ -98,24 +115,33 @@ class ObjectiveConfig(Tagged, ABC):
     def learner(self, model: Model, task: Task) -> Learner:
         """Put a learner around a model, on the device of the model; torch's own generator is seeded by the run."""
 
-    @property
-    def views(self) -> tuple[View, ...]:
-        """The views of each image that follow the first."""
+    def views(self, model: ModelConfig) -> tuple[View, ...]:  # noqa: ARG002 - for objectives with several
+        """Return the views of each image that follow the first, which has the size of the model's images."""
         return ()
 
     @property
     def summary(self) -> str:
-        """What is unusual about the objective, in a few words."""
+        """The objective's differences from the default, in a few words."""
         return ""
 
-    @property
-    def flops_factor(self) -> float:
-        """How the FLOPs of a step compare with a forward and backward pass of the model over the first view."""
+    def flops_factor(self, model: ModelConfig) -> float:  # noqa: ARG002 - for objectives with several views
+        """Return how the FLOPs of a step compare with a forward and backward pass of the model over the first view."""
         return 1.0
+
+    def activations_factor(self, model: ModelConfig) -> float:  # noqa: ARG002 - for objectives with several views
+        """Return how many times the activations of the model's pass over the first view a step keeps."""
+        return 1.0
+
+    def shrunk(self) -> "ObjectiveConfig":
+        """Return the objective with heads small enough for a step to take no time."""
+        return self
 
     def check(self, model: ModelConfig, sizes: Sequence[Size]) -> None:
         """Refuse a model, or image sizes in training, for which this cannot be minimised."""
         model.check_patches(drop=0.0, sizes=sizes)
+
+    def check_batch(self, batch: int, *, whole: bool) -> None:
+        """Refuse a number of images in an update; with `whole`, each rank passes all of its images at once."""
 
 
 def make_learner(objective: ObjectiveConfig, model: Model, task: Task, *, seed: int) -> Learner:

@@ -1,4 +1,4 @@
-"""The loop: one for everything that learns. What differs between runs is a value that it is given."""
+"""The loop: one for everything that learns. The differences between runs are its arguments."""
 
 import math
 import time
@@ -21,7 +21,7 @@ from vitrail.training.parallel import gathered
 from vitrail.training.schedules import Schedule
 from vitrail.training.signals import Interruption, StopSignal
 from vitrail.training.state import TrainState
-from vitrail.training.step import StepConfig, Taken, take_step
+from vitrail.training.step import Step, StepConfig, take_step
 
 Watch = Callable[[int, dict[str, float]], None]
 
@@ -39,7 +39,7 @@ class DivergedError(VitrailError):
 
 
 def diverged(reason: str, *, step: int) -> DivergedError:
-    """Return the error for a run whose numbers are not finite any more: what happened, and what to do."""
+    """Return the error for a run whose numbers are not finite any more, with what to do."""
     return DivergedError(
         f"{reason}. The last good checkpoint is kept; begin a new run with a lower `learning_rate`, a longer `warmup` "
         "or clipped gradients (`optimizer.clip_norm`).",
@@ -48,12 +48,12 @@ def diverged(reason: str, *, step: int) -> DivergedError:
 
 
 class StoppedError(VitrailError):
-    """A run that was asked to stop, and has saved itself."""
+    """A run that was stopped by a signal, after saving."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopConfig:
-    """How long, and what is done how often; all in steps."""
+    """The run's length and cadences, in steps."""
 
     steps: int
     log_every: int
@@ -64,7 +64,7 @@ class LoopConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class Loop:
-    """Everything that a run is made of, put together by `runs/`."""
+    """The parts of a run, assembled by `runs/`."""
 
     state: TrainState
     parallel: nn.Module
@@ -75,7 +75,7 @@ class Loop:
     batches: Callable[[int], Iterator[Batch]]
     """Batches from a step on."""
     evaluators: Sequence[Evaluator[Any]]
-    """What is measured; the figure that the learner names decides what is best, and about early stopping."""
+    """All evaluators; the figure that the learner names decides about the best weights and early stopping."""
     keep_best: Callable[[TrainState], None]
     """Called while the model has the weights of the best evaluation so far; on every rank."""
     keeper: Keeper
@@ -84,7 +84,7 @@ class Loop:
     stop: StopSignal
     watch: Watch
     pacer: Pacer | None = None
-    """What keeps the number of steps to the time of a run that was given minutes."""
+    """Keeps the number of steps to the minutes of a run that has them."""
     outcomes: dict[str, Any] = field(default_factory=dict)
     """The last outcome of each evaluator, by its name; those of another process are not there."""
 
@@ -96,23 +96,23 @@ class Loop:
     def _run(self) -> None:
         progress, clock = self.state.progress, Clock()
         if progress.step and self._evaluators_due():
-            self._look_after()
+            self._housekeep()
         batches = self._awaited(progress.step)
         while progress.step < self.steps and not progress.stopped:
             self._keep_pace()
             batch = next(batches).to(self.ranks.device)
             rate = self.schedule.rate(progress.step, self.steps)
             if progress.step not in progress.bad_steps:
-                taken = self.take(batch, rate)
-                if taken is None and self._go_back(batch):
+                step = self.take(batch, rate)
+                if step is None and self._go_back(batch):
                     batches, progress = self._awaited(self.state.progress.step), self.state.progress
                     continue
-                clock.images += 0 if taken is None else taken.images
+                clock.images += 0 if step is None else step.images
             progress.step += 1
             if self._due(self.config.log_every):
                 self._log(rate, clock.read())
             with clock.paused():
-                self._look_after()
+                self._housekeep()
 
     def _awaited(self, step: int) -> Iterator[Batch]:
         """Yield the batches from a step on; a signal or a lost worker while one is awaited saves and stops."""
@@ -125,11 +125,11 @@ class Loop:
             raise self._lost(error) from error
 
     def _lost(self, error: WorkerError) -> WorkerError:
-        """Save before a run ends for want of a worker."""
+        """Save before a run ends because a worker was lost."""
         return WorkerError(self._saved(str(error).rstrip("."), saves=self.ranks.world == 1))
 
     def _saved(self, reason: str, *, saves: bool = True) -> str:
-        """Save between two steps, unless other ranks would have to as well; say from where the run resumes."""
+        """Save between two steps, unless other ranks would have to as well; return a sentence about resuming."""
         if not saves or not self._checkpoint():
             return f"{reason}; the same command resumes from the last checkpoint."
         return f"{reason}; the run is saved at step {self.state.progress.step}, the same command resumes from there."
@@ -140,7 +140,7 @@ class Loop:
         return self.config.steps if self.pacer is None else self.pacer.steps
 
     def _keep_pace(self) -> None:
-        """Look at the clock, where there is one to look at, and report a new plan."""
+        """Check the pacer, where there is one, and report a new plan."""
         if self.pacer is None:
             return
         before = self.steps
@@ -148,20 +148,20 @@ class Loop:
         if self.steps != before:
             self.watch(self.state.progress.step, {"planned_steps": float(self.steps)})
 
-    def take(self, batch: Batch, rate: float) -> Taken | None:
+    def take(self, batch: Batch, rate: float) -> Step | None:
         """Take a step and count it; None when its loss or gradient was not finite."""
-        taken = take_step(self.state, self.parallel, batch, rate, steps=self.steps, config=self.step, ranks=self.ranks)
-        if not taken.good:
-            return taken if taken.overflow else None
+        step = take_step(self.state, self.parallel, batch, rate, steps=self.steps, config=self.step, ranks=self.ranks)
+        if not step.good:
+            return step if step.overflow else None
         window = self.state.progress.window
-        sums = {"images": taken.images, "loss": taken.loss * taken.images, "gradient_norm": taken.norm * taken.images}
-        for name, value in (sums | taken.sums).items():
+        sums = {"images": step.images, "loss": step.loss * step.images, "gradient_norm": step.norm * step.images}
+        for name, value in (sums | step.sums).items():
             window[name] = window.get(name, 0.0) + value
-        return taken
+        return step
 
-    def _look_after(self) -> None:
-        """Evaluate, save and stop where it is time for that; a stop does not wait for an evaluation."""
-        stopping = self.ranks.any(self.stop.asked)
+    def _housekeep(self) -> None:
+        """Evaluate, save and stop where these are due; a stop does not wait for an evaluation."""
+        stopping = self.ranks.any(self.stop.requested)
         if not stopping:
             self._evaluate_in_time()
             stopping = bool(self._evaluators_due())  # one was interrupted
@@ -171,11 +171,11 @@ class Loop:
             self._checkpoint()
 
     def _evaluators_due(self) -> list[Evaluator[Any]]:
-        """Return the evaluators whose turn it is, without those that have had it."""
+        """Return the evaluators that are due and have not run at this step."""
         return [evaluator for evaluator in self.evaluators if self._due(evaluator.every) and not self.is_new(evaluator)]
 
     def is_new(self, evaluator: Evaluator[Any]) -> bool:
-        """Tell whether an evaluator has measured the weights of the present step."""
+        """Return whether an evaluator has measured the weights of the present step."""
         return self.state.progress.evaluated.get(evaluator.name, 0) == self.state.progress.step
 
     def _due(self, every: int) -> bool:
@@ -195,14 +195,14 @@ class Loop:
         self.watch(progress.step, metrics | timing)
 
     def _evaluate_in_time(self) -> None:
-        """Evaluate, and let the clock know what it took."""
+        """Evaluate, and report the time to the pacer."""
         before, due = time.monotonic(), bool(self._evaluators_due())
         self._evaluate()
         if self.pacer is not None and due:
             self.pacer.pause(time.monotonic() - before, evaluated=True)
 
     def _evaluate(self) -> None:
-        """Let the evaluators whose turn it is measure the weights that would be saved now."""
+        """Run the evaluators that are due on the weights that would be saved now."""
         due = self._evaluators_due()
         if not due:
             return
@@ -227,11 +227,11 @@ class Loop:
                 state.learner.train()
 
     def outcome(self, evaluator: Evaluator[Any]) -> Any:
-        """Let an evaluator measure the model, unless it has done so at the present step; within `saved_weights`."""
+        """Run an evaluator on the model, unless it has run at this step; within `saved_weights`."""
         if self.is_new(evaluator) and evaluator.name in self.outcomes:
             return self.outcomes[evaluator.name]
-        with gathered(self.state.learner) as model:
-            return evaluator.evaluate(model)
+        with gathered(self.state.learner) as learner:
+            return evaluator.evaluate_learner(learner, self.state.progress.step)
 
     def _measure(self, evaluator: Evaluator[Any]) -> None:
         """Measure, remember the best, and decide about stopping early."""
@@ -267,10 +267,10 @@ class Loop:
         return True
 
     def _go_back(self, batch: Batch) -> bool:
-        """Keep the batch for whoever wants to know, pass over it, and tell whether the state had to be restored.
+        """Write the batch for inspection, skip it, and return whether the state had to be restored.
 
-        The step that failed has moved nothing, so the last good state is the one in memory; unless the weights
-        themselves are no numbers any more, and a checkpoint takes their place.
+        The failed step has changed nothing, so the state in memory is good, unless the weights themselves are not
+        finite any more: then a checkpoint replaces them.
         """
         step = self.state.progress.step
         bad = [*self.state.progress.bad_steps, step]

@@ -1,4 +1,4 @@
-"""What is minimised when classes are learned: softmax or sigmoid cross-entropy."""
+"""The losses of classification: softmax and sigmoid cross-entropy."""
 
 import torch
 import torch.nn.functional as F

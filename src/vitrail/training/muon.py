@@ -58,4 +58,4 @@ class Muon(torch.optim.AdamW):
             torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_add_(weights, list(updates.unbind()), alpha=-group["lr"] * scale)
             for weight in weights:
-                weight.grad = None  # Adam passes over what has none
+                weight.grad = None  # Adam skips parameters without one

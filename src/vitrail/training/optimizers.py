@@ -1,5 +1,6 @@
 """Adam and SGD with decoupled decay, and which parameter gets which rate and decay (Table 3, App. B.1)."""
 
+import math
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal, get_args
@@ -30,9 +31,11 @@ class OptimizerConfig:
     beta2: float = 0.999
     """Memory of Adam's mean squared gradient."""
     eps: float = 1e-8
-    """What Adam adds to the root of the mean squared gradient."""
+    """Added by Adam to the root of the mean squared gradient."""
     weight_decay: float = 0.0
     """Decoupled: in each step, weights lose this part of themselves times the rate, or times the schedule."""
+    weight_decay_end: float | None = None
+    """Weight decay of the last step, reached by a cosine; None keeps it constant."""
     decay_on: DecayScope = "kernels"
     """Decay kernels only, or all parameters."""
     decay_by: DecayScale = "rate"
@@ -47,19 +50,23 @@ class OptimizerConfig:
     """Parameters that stay as they are, by name, with * for anything: embedding.*, encoder.blocks.0.*."""
 
     def __post_init__(self) -> None:
-        """Refuse what does not optimise."""
+        """Refuse values outside their bounds."""
         for name, kinds in (("name", OptimizerName), ("decay_on", DecayScope), ("decay_by", DecayScale)):
-            given, known = getattr(self, name), get_args(kinds)
-            if given not in known:
+            value, choices = getattr(self, name), get_args(kinds)
+            if value not in choices:
                 raise ConfigError(
-                    f"the optimiser's {name} is {given!r}, but must be one of {', '.join(known)}."
-                    + did_you_mean(str(given), known)
+                    f"the optimiser's {name} is {value!r}, but must be one of {', '.join(choices)}."
+                    + did_you_mean(str(value), choices)
                 )
         if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.eps > 0 and self.weight_decay >= 0):
             raise ConfigError(
                 f"the optimiser has betas {self.beta1} and {self.beta2}, epsilon {self.eps} and weight decay "
                 f"{self.weight_decay}; betas must be from 0 to below 1, epsilon above 0, decay at least 0."
             )
+        if self.weight_decay_end is not None and self.weight_decay_end <= 0:
+            raise ConfigError(f"weight_decay_end is {self.weight_decay_end}, but must be above 0, or none.")
+        if self.weight_decay_end is not None and not self.weight_decay:
+            raise ConfigError("weight_decay_end needs a weight_decay above 0 to start from.")
         if self.clip_norm is not None and self.clip_norm <= 0:
             raise ConfigError(f"clip_norm is {self.clip_norm}, but must be above 0, or none.")
         if not self.muon_rate > 0:
@@ -89,7 +96,7 @@ def freeze(module: nn.Module, patterns: tuple[str, ...]) -> None:
 
 
 def is_frozen(name: str, patterns: tuple[str, ...]) -> bool:
-    """Tell whether a parameter is among those that patterns name."""
+    """Return whether a parameter's name matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -102,6 +109,11 @@ def make_optimizer(learner: Learner, config: OptimizerConfig, peak: float) -> Op
         group["lr"] = peak * group["rate_factor"]
         # AdamW multiplies decay by the rate: dividing by the peak leaves the schedule alone.
         group["weight_decay"] /= peak if config.decay_by == "schedule" else 1.0
+        if config.weight_decay_end is not None and group["weight_decay"]:
+            group["decays"] = (
+                group["weight_decay"],
+                group["weight_decay"] * config.weight_decay_end / config.weight_decay,
+            )
     if config.name == "muon":
         if not fused and device in ("cpu", "cuda"):
             raise ConfigError("Muon needs whole matrices, which shards are not; take adam, or leave `shard` out.")
@@ -131,14 +143,20 @@ def parameter_groups(learner: Learner, config: OptimizerConfig) -> list[dict[str
 
 
 def is_kernel(name: str, parameter: Tensor) -> bool:
-    """Tell kernels from biases, norms, tokens and positions."""
+    """Return whether a parameter is a kernel, and not a bias, norm, token or position."""
     return name.endswith("weight") and parameter.ndim >= 2
 
 
-def set_rate(optimizer: Optimizer, rate: float) -> None:
-    """Give each group its part of the learning rate."""
+def set_rate(optimizer: Optimizer, rate: float, *, done: float = 0.0) -> None:
+    """Give each group its part of the learning rate, and its weight decay where it follows the share of steps taken.
+
+    From a to b by a cosine: b + (a - b) (1 + cos(pi done)) / 2.
+    """
     for group in optimizer.param_groups:
         group["lr"] = rate * group["rate_factor"]
+        if "decays" in group:
+            start, end = group["decays"]
+            group["weight_decay"] = end + (start - end) * (1 + math.cos(math.pi * done)) / 2
 
 
 def clip(learner: nn.Module, most: float | None) -> Tensor:
@@ -159,11 +177,20 @@ class DecoupledSGD(torch.optim.SGD):
         decays = [group["weight_decay"] for group in self.param_groups]
         with torch.no_grad():
             for group in self.param_groups:
+                moving = [weight for weight in group["params"] if weight.grad is not None]
                 if group["weight_decay"]:
-                    torch._foreach_mul_(group["params"], 1 - group["lr"] * group["weight_decay"])
+                    torch._foreach_mul_(moving, 1 - group["lr"] * group["weight_decay"])
                 group["weight_decay"] = 0.0
+                self._begin_late(moving)
         try:
             return super().step(closure)
         finally:
             for group, decay in zip(self.param_groups, decays, strict=True):
                 group["weight_decay"] = decay
+
+    def _begin_late(self, moving: list[Tensor]) -> None:
+        """Give weights without a gradient until now the momentum 0, which the fused kernel needs for all or none."""
+        new = [weight for weight in moving if self.state[weight].get("momentum_buffer") is None]
+        if len(new) < len(moving):
+            for weight in new:
+                self.state[weight]["momentum_buffer"] = torch.zeros_like(weight)

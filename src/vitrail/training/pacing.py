@@ -1,8 +1,8 @@
-"""How many steps fit into the minutes that a run was given: planned at first, corrected as time really passes.
+"""How many steps fit into the minutes of a run: planned at first, corrected as time passes.
 
-The learning rate of a step follows from the number of steps that is planned when the step is made: a plan that shrinks
+The learning rate of a step follows from the number of steps that is planned when the step is taken: a plan that shrinks
 lets the rate fall sooner, one that grows holds it longer. Machines that others use too change their speed by three
-times within a run, so the plan is looked at again about once a second. Every correction is a line of `pace.jsonl`: a
+times within a run, so the plan is checked again about once a second. Every correction is a line of `pace.jsonl`: a
 resumed run repeats the corrections that are there before it makes its own, and is the same run bit by bit.
 """
 
@@ -18,7 +18,7 @@ from vitrail.base.ranks import Ranks
 from vitrail.base.settings import from_dict
 
 CHECK_SECONDS = 1.0
-"""About how long it is between two looks at the clock."""
+"""Approximate time between two checks of the clock."""
 WINDOW_SECONDS = 30.0
 """The last seconds of training, at most, whose speed is taken for that of the rest."""
 WINDOW_SHARE = 0.1
@@ -40,7 +40,7 @@ class Correction:
     """A new number of steps."""
 
     step: int
-    """The first step for which it holds."""
+    """The first step for which it is valid."""
     steps: int
     """Steps of the whole run."""
     seconds: float
@@ -87,7 +87,7 @@ class Pacer:
         return self.spent + self.clock() - self.began
 
     def check(self, step: int) -> None:
-        """Before a step: repeat a stored correction, or look at the clock."""
+        """Before a step: repeat a stored correction, or check the clock."""
         if self.stored:
             while self.stored and self.stored[0].step <= step:
                 self.steps = self.stored.popleft().steps
@@ -107,13 +107,13 @@ class Pacer:
             self._correct(step, steps)
 
     def pause(self, seconds: float, *, evaluated: bool) -> None:
-        """Take note of time that was not training, and of what an evaluation takes."""
+        """Record time that was not training, and the time of an evaluation."""
         self.paused += seconds
         if evaluated:
             self.evaluation = seconds
 
     def _fitting(self, step: int) -> int:
-        """Return how many steps the whole run can have, at the speed of the last seconds; one more at the least."""
+        """Return how many steps the whole run can have, at the speed of the last seconds; at least one more."""
         (first, before), (last, now) = self.window[0], self.window[-1]
         each = (now - before) / (last - first)
         slowdown = min(max(each / self.usual, 1.0), MOST_SLOWDOWN)

@@ -10,14 +10,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 from vitrail.base.ranks import Ranks
 from vitrail.data.loader import Batch
-from vitrail.model.contract import Model
 from vitrail.training.learner import Learner
 
 
 def shard(learner: Learner, ranks: Ranks) -> None:
     """Spread parameters, and with them gradients and optimiser, over the ranks, block by block, in place.
 
-    Must come before the optimiser is made, which is to see shards.
+    Call it before the optimiser is made, which needs the shards.
     """
     mesh = init_device_mesh(ranks.device.type, (ranks.world,))
     for block in learner.blocks():
@@ -29,15 +28,15 @@ def shard(learner: Learner, ranks: Ranks) -> None:
 
 
 @contextmanager
-def gathered(learner: Learner) -> Iterator[Model]:
-    """Give the model by itself, outside of the learner's forward pass, which is what gathers outer weights otherwise.
+def gathered(learner: Learner) -> Iterator[Learner]:
+    """Yield a learner for an evaluation outside of its own pass, which otherwise gathers the outer weights.
 
     Blocks gather their own weights in every pass, which therefore needs every rank.
     """
     if isinstance(learner, FSDPModule):
         learner.unshard()
     try:
-        yield learner.model
+        yield learner
     finally:
         if isinstance(learner, FSDPModule):
             learner.reshard()
@@ -56,16 +55,16 @@ def parallelise(learner: Learner, ranks: Ranks, *, sharded: bool, compiled: bool
 
 
 def in_company(batches: Iterable[Batch], model: nn.Module, forwards: int, dummy: Tensor) -> Iterator[Batch]:
-    """Yield this rank's batches; where others have one and this rank has none, let the model run on a dummy.
+    """Yield this rank's batches; where others have one and this rank has none, run the model on a dummy.
 
     Shards are gathered in every forward pass, which therefore needs every rank.
     """
-    done = 0
+    passes = 0
     for batch in batches:
         if len(batch.indices):
             yield batch
         else:
             model(dummy)
-        done += 1
-    for _ in range(forwards - done):
+        passes += 1
+    for _ in range(forwards - passes):
         model(dummy)

@@ -11,7 +11,7 @@ Shape = Literal["linear", "cosine", "constant"]
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Warm up to the peak, follow a shape, cool down towards `end` if asked.
+    """Warm up to the peak, follow a shape, optionally cool down towards `end`.
 
     With w steps of warm-up and T steps in all, update t, from 0, has progress p = clip((t - w) / (T - w), 0, 1), and
     its rate is min(1, (t + 1) / w) times: end + (peak - end)(1 - p) for `linear`, peak * (1 + cos(pi p)) / 2 for
@@ -24,7 +24,7 @@ class Schedule:
     peak: float = 1e-3
     """The highest rate."""
     end: float = 0.0
-    """What the rate falls towards for `linear` and in the cool-down: the update after the last would have it; for
+    """The rate's target for `linear` and in the cool-down: the update after the last would have it; for
     `cosine`, the least rate."""
     warmup_steps: int = 0
     """Steps in which the rate rises: the first has this part of the peak, the last all of it."""
@@ -32,7 +32,7 @@ class Schedule:
     """Last steps in which the rate falls linearly from where the shape has it towards `end`."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no schedule."""
+        """Refuse values outside their bounds."""
         if self.shape not in get_args(Shape):
             raise ConfigError(
                 f"the schedule's shape is {self.shape!r}, but must be one of {', '.join(get_args(Shape))}."

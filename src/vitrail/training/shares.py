@@ -1,7 +1,7 @@
 """A batch in shares, one for each thread: training on a CPU with few cores.
 
 Threads that share every product wait for each other after each of them; threads with images of their own meet only when
-their gradients are added. The same numbers come out, up to the order of that sum. It is about as fast on a quiet
+their gradients are added. The results are the same up to the order of that sum. It is about as fast on a quiet
 machine and 1.4 to 1.8 times as fast where others use the cores too (docs/log.md). With many threads, shares of the
 images would be too small for their products and the gradients too many to add, so products are shared as usual.
 """
@@ -36,13 +36,13 @@ def in_shares(learner: Learner, parts: Sequence[Batch], factor: float) -> tuple[
     learning = [weight for weight in learner.parameters() if weight.requires_grad]
     pool = _pool(len(parts))
     tasks = [pool.submit(_gradients, learner, part, learning, factor * len(part) / images) for part in parts]
-    done = [task.result() for task in tasks]
-    for gradients, _, _ in done:
+    results = [task.result() for task in tasks]
+    for gradients, _, _ in results:
         for weight, gradient in zip(learning, gradients, strict=True):
             if gradient is not None:
                 weight.grad = laid_out_like(weight, gradient) if weight.grad is None else weight.grad.add_(gradient)
-    means = [loss * (len(part) / images) for part, (_, loss, _) in zip(parts, done, strict=True)]
-    sums = {name: torch.stack([some[name] for _, _, some in done]).sum(0) for name in done[0][2]}
+    means = [loss * (len(part) / images) for part, (_, loss, _) in zip(parts, results, strict=True)]
+    sums = {name: torch.stack([some[name] for _, _, some in results]).sum(0) for name in results[0][2]}
     return torch.stack(means).sum(0), sums
 
 
@@ -64,7 +64,7 @@ def _gradients(
 
 
 def _compute_alone() -> None:
-    """Leave other cores alone in this thread; its first question would otherwise set what all threads start with."""
+    """Use one core in this thread; torch's first query would otherwise change the default of all threads."""
     torch.get_num_threads()
     torch.set_num_threads(1)
 
@@ -76,5 +76,5 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     pool = ThreadPoolExecutor(threads, "vitrail-share", initializer=_compute_alone)
     for started in [pool.submit(ready.wait) for _ in range(threads)]:
         started.result()
-    torch.set_num_threads(before)  # what a thread sets, later threads would start with
+    torch.set_num_threads(before)  # later threads would start with the number that a thread has set
     return pool

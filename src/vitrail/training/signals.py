@@ -15,19 +15,19 @@ from typing import Any, TypeVar
 Batch = TypeVar("Batch")
 
 PATIENCE = 3.0
-"""Seconds that one of several ranks goes on waiting for its batch: the others may need it to save together."""
+"""Seconds that one of several ranks still waits for its batch: the others may need it to save together."""
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Interruption(BaseException):
-    """A stop that came where nothing is half done."""
+    """A stop at a point where nothing is half done."""
 
 
 class StopSignal:
-    """Listens while a run is going on."""
+    """Listens for signals during a run."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self.number: int | None = None
         self._since = 0.0
         self._patience: float | None = 0.0
@@ -40,18 +40,18 @@ class StopSignal:
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
-                    self._before[number] = signal.signal(number, self._ask)
+                    self._before[number] = signal.signal(number, self._request)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the signals back."""
+        """Restore the handlers."""
         if self._timer is not None:
             self._timer.cancel()
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def awaited(self, batches: Iterator[Batch], *, alone: bool = True) -> Iterator[Batch]:
-        """Pass batches on; a signal while one is awaited raises `Interruption`, on one of several ranks a bit later."""
+        """Yield the batches; a signal while one is awaited raises `Interruption`, a little later with several ranks."""
         while True:
             with self._patient(0.0 if alone else PATIENCE):
                 self._interrupt()
@@ -61,7 +61,7 @@ class StopSignal:
             yield batch
 
     def deferred(self) -> AbstractContextManager[None]:
-        """Leave it to the block to look whether it is `asked` to stop."""
+        """Do not interrupt the block, which checks `requested` itself."""
         return self._patient(None)
 
     @contextmanager
@@ -72,16 +72,16 @@ class StopSignal:
         finally:
             self._patience = before
 
-    def _ask(self, number: int, _: FrameType | None) -> None:
-        if self.asked and number == signal.SIGINT:
+    def _request(self, number: int, _: FrameType | None) -> None:
+        if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         if self.number is None:
             self._since = time.monotonic()
-        self.asked, self.number = True, self.number or number
+        self.requested, self.number = True, self.number or number
         self._interrupt()
 
     def _interrupt(self) -> None:
-        """Give up what is being done after a signal, or have this called again when it is time for that."""
+        """Raise after a signal, or start a timer for when patience ends."""
         if self.number is None or self._patience is None:
             return
         left = self._since + self._patience - time.monotonic()

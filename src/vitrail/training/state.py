@@ -1,6 +1,6 @@
 """Everything that one step hands to the next, as named tensors and a few numbers.
 
-A run is a function of its config and this state: who has both goes on exactly as if nothing had happened. Randomness
+A run is a function of its config and this state: with both, it resumes exactly as if it had not stopped. Randomness
 is not here, since it depends on the step alone (`base/seeds.py`).
 """
 
@@ -24,9 +24,9 @@ class Progress:
     step: int = 0
     """Updates done, or passed over."""
     bad_steps: list[int] = field(default_factory=list)
-    """Steps whose loss was not finite, and which were passed over."""
+    """Steps that were skipped, since their loss was not finite."""
     loss_scale: float = 65536.0
-    """What float16 multiplies the loss by, so that small gradients survive."""
+    """Factor on the loss in float16, so that small gradients survive."""
     scale_steps: int = 0
     """Steps since that scale changed."""
     window: dict[str, float] = field(default_factory=dict)
@@ -40,12 +40,12 @@ class Progress:
     stopped: bool = False
     """Whether early stopping has ended the run."""
     evaluated: dict[str, int] = field(default_factory=dict)
-    """The step at which each evaluator has last measured, by its name; one that was interrupted is made up for."""
+    """The step at which each evaluator last ran, by its name; an interrupted one runs again on resume."""
 
 
 @dataclass(kw_only=True)
 class TrainState:
-    """What learns, and how far it is."""
+    """The learner, its optimiser and averages, and the progress."""
 
     learner: Learner
     optimizer: Optimizer
@@ -65,13 +65,13 @@ class TrainState:
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor], progress: Progress) -> None:
-        """Take over a stored state, or say everything in which it differs."""
+        """Restore a stored state, or raise an error with every difference."""
         own = {f"learner.{name}": tensor for name, tensor in self.learner.state_dict().items()}
         if self.average is not None:
             own |= {f"average.{name}": tensor for name, tensor in self.average.shadow.items()}
         _check_fits(own, tensors)
         for name, tensor in own.items():
-            put(tensor, tensors[name])
+            copy_into(tensor, tensors[name])
         self.optimizer.state.clear()
         for name, parameter in self.learner.named_parameters():
             prefix = f"optimizer.{name}:"
@@ -83,24 +83,24 @@ class TrainState:
         self.progress = progress
 
     def _slot(self, tensor: Tensor, parameter: Tensor) -> Tensor:
-        """Lay out what an optimiser remembers; counts of steps stay on the CPU unless a fused kernel reads them."""
+        """Lay out an optimiser's state; counts of steps stay on the CPU unless a fused kernel reads them."""
         if tensor.shape == parameter.shape and tensor.ndim:
             return laid_out(tensor, parameter)
         return tensor.to(parameter.device if self.optimizer.defaults.get("fused") else "cpu", copy=True)
 
     def finite(self) -> bool:
-        """Tell whether every weight and every buffer is a number."""
+        """Return whether every weight and every buffer is finite."""
         return all(bool(whole(tensor).isfinite().all()) for tensor in self.learner.state_dict().values())
 
 
 def _check_fits(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
-    found = {name for name in tensors if not name.startswith("optimizer.")}
-    differences = [f"{name} is missing" for name in sorted(own.keys() - found)]
-    differences += [f"{name} is too many" for name in sorted(found - own.keys())]
+    names = {name for name in tensors if not name.startswith("optimizer.")}
+    differences = [f"{name} is missing" for name in sorted(own.keys() - names)]
+    differences += [f"{name} is surplus" for name in sorted(names - own.keys())]
     differences += [
         f"{name} of {tuple(tensors[name].shape)} for {tuple(tensor.shape)}"
         for name, tensor in own.items()
-        if name in found and tensors[name].shape != tensor.shape
+        if name in names and tensors[name].shape != tensor.shape
     ]
     if differences:
         raise CheckpointError(f"the checkpoint is of another model: {'; '.join(differences)}.")
@@ -111,7 +111,7 @@ def whole(tensor: Tensor) -> Tensor:
     return tensor.full_tensor().detach() if isinstance(tensor, DTensor) else tensor.detach()
 
 
-def put(target: Tensor, tensor: Tensor) -> None:
+def copy_into(target: Tensor, tensor: Tensor) -> None:
     """Copy a whole tensor into one that may be sharded."""
     target.copy_(laid_out(tensor, target))
 

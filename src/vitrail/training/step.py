@@ -25,7 +25,7 @@ SCALE_GROWTH_STEPS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class StepConfig:
-    """What a step does besides what its learner does."""
+    """Settings of a step beside those of its learner."""
 
     micro_batch: int
     """Images of one rank that go through the model at once; their gradients add up to the batch's."""
@@ -38,11 +38,11 @@ class StepConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
-    """What a step did, over all ranks."""
+class Step:
+    """The result of a step, over all ranks."""
 
     good: bool
-    """Whether loss and gradient were finite, and the weights have moved."""
+    """Whether loss and gradient were finite, and the weights were updated."""
     overflow: bool
     """Whether only float16's loss scale was too large."""
     images: int
@@ -53,7 +53,7 @@ class Taken:
 
 def take_step(
     state: TrainState, parallel: nn.Module, batch: Batch, rate: float, *, steps: int, config: StepConfig, ranks: Ranks
-) -> Taken:
+) -> Step:
     """Move the weights once, out of `steps` times; a loss or gradient that is not finite leaves them where they are.
 
     Dropout and the like depend on the run's seed, the step, the rank and the micro-batch alone.
@@ -61,6 +61,7 @@ def take_step(
     progress, device = state.progress, ranks.device.type
     scale = progress.loss_scale if config.precision == "float16" else 1.0
     state.optimizer.zero_grad(set_to_none=True)
+    state.learner.before_step(progress.step, steps)
     total = len(batch)
     measured: dict[str, Tensor] = {"loss": torch.zeros((), device=ranks.device)}
     pieces = batch.split(config.micro_batch)
@@ -79,24 +80,25 @@ def take_step(
             measured[name] = measured.get(name, torch.zeros((), device=ranks.device)) + value
     if scale != 1.0:
         torch._foreach_div_([weight.grad for weight in state.learner.parameters() if weight.grad is not None], scale)
+    state.learner.adjust_gradients(progress.step, steps)
     norm = float(clip(state.learner, config.clip_norm))
     totals = ranks.sum(torch.stack([value.double() for value in measured.values()]))
-    found = dict(zip(measured, totals.tolist(), strict=True))
+    figures = dict(zip(measured, totals.tolist(), strict=True))
     images = total * ranks.world
-    mean_loss = found.pop("loss") / images
+    mean_loss = figures.pop("loss") / images
     good = math.isfinite(mean_loss) and math.isfinite(norm)
     if good:
-        set_rate(state.optimizer, rate)
+        set_rate(state.optimizer, rate, done=progress.step / steps)
         state.optimizer.step()
         state.learner.after_step(progress.step, steps)
         if state.average is not None:
             state.average.update(progress.step)
     overflow = _rescale(state, good) if config.precision == "float16" and math.isfinite(mean_loss) else False
-    return Taken(good=good, overflow=overflow, images=images, loss=mean_loss, norm=norm, sums=found)
+    return Step(good=good, overflow=overflow, images=images, loss=mean_loss, norm=norm, sums=figures)
 
 
 def _gradients_shared(parallel: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-    """Let ranks add their gradients only with the last micro-batch."""
+    """Make ranks add their gradients only with the last micro-batch."""
     if isinstance(parallel, FSDPModule):
         parallel.set_requires_gradient_sync(last)
     elif isinstance(parallel, DistributedDataParallel) and not last:
@@ -105,7 +107,7 @@ def _gradients_shared(parallel: nn.Module, *, last: bool) -> AbstractContextMana
 
 
 def _rescale(state: TrainState, good: bool) -> bool:
-    """Halve float16's loss scale after an overflow, double it after many good steps; tell whether it overflowed."""
+    """Halve float16's loss scale after an overflow, double it after many good steps; return whether it overflowed."""
     progress = state.progress
     progress.scale_steps = progress.scale_steps + 1 if good else 0
     if not good and progress.loss_scale > 1:

@@ -42,14 +42,14 @@ class CleanList:
     file: Path
     """The list."""
     root: str | None
-    """The folder to give as `root` when opening it; None where the list lies above its images."""
+    """The folder to give as `root` when opening it; None where the list is above its images."""
     images: int
     """How many images it lists."""
     left_out: tuple[LeftOut, ...]
-    """What it does not list, and why."""
+    """The images left out, with the reason."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
+        """Return everything as plain values for JSON."""
         return {
             "file": str(self.file),
             "root": self.root,
@@ -69,12 +69,12 @@ def check_files(splits: Mapping[str, Dataset]) -> None:
 
 
 def all_files(splits: Mapping[str, Dataset]) -> bool:
-    """Tell whether all images are files of their own."""
+    """Return whether all images are files of their own."""
     return all(isinstance(dataset.pictures, Files) for dataset in splits.values())
 
 
 def write_clean(scan: Scan, findings: Findings, path: Path) -> CleanList:
-    """Write the images that are neither broken, nor leaked, nor copies in training, and return what is listed."""
+    """Write the images that are neither broken, nor leaked, nor copies in training, and return a summary."""
     check_files(scan.splits)
     reasons, rows = left_out(scan, findings), []
     for row in range(len(scan.part)):
@@ -85,7 +85,7 @@ def write_clean(scan: Scan, findings: Findings, path: Path) -> CleanList:
         assert isinstance(pictures, Files)  # noqa: S101  (refused above)
         file = pictures.path(int(dataset.rows[int(row - scan.starts[scan.part[row]])]))
         if re.search("[\ud800-\udfff]", str(file)):
-            reasons[row] = "its name is no UTF-8, which a list has to be; rename it"
+            reasons[row] = "its name is not UTF-8, which a list must be; rename it"
             continue
         rows.append((file, scan.label(row), dataset.split))
     if not rows:
@@ -102,7 +102,7 @@ def write_clean(scan: Scan, findings: Findings, path: Path) -> CleanList:
 
 
 def _root(files: list[Path], path: Path) -> str | None:
-    """Return the folder of all files, or None where the list lies in it or above."""
+    """Return the folder of all files, or None where the list is in it or above."""
     absolute = [os.path.abspath(file) for file in files]  # noqa: PTH100
     above = os.path.abspath(path.parent)  # noqa: PTH100
     if os.path.commonpath([*absolute, above]) == above:

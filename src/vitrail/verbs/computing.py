@@ -19,7 +19,7 @@ def check_threads(threads: int | None) -> None:
 
 @contextmanager
 def computing(threads: int | None, device: str | torch.device, note: Note = logged) -> Iterator[Ranks]:
-    """Use so many threads for a while, join the other ranks, if there are any, and avoid instructions that trap."""
+    """Use N threads inside the block, join the other ranks, if there are any, and avoid instructions that trap."""
     check_threads(threads)
     before = torch.get_num_threads()
     try:

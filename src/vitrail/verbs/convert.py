@@ -14,6 +14,7 @@ from vitrail.checkpoint.formats.detect import holds_format
 from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.store import write_store
 from vitrail.model.patches import Size
+from vitrail.published.find import located
 from vitrail.verbs.weights import count_parameters, open_weights
 
 
@@ -34,10 +35,10 @@ class Conversion(Tabular):
     digest: str | None
     """SHA-256 that the written file carries; None in other libraries' formats."""
     notes: tuple[str, ...]
-    """What changed or was left behind, a sentence each."""
+    """Changes and omissions, a sentence each."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
+        """Return everything as plain values for JSON."""
         return {
             "source": str(self.source),
             "from": self.source_format,
@@ -49,9 +50,9 @@ class Conversion(Tabular):
         }
 
     def sentences(self) -> tuple[str, ...]:
-        """Write what was done, and the notes."""
-        done = f"{self.source} ({self.source_format}) -> {self.path} ({self.format}): {self.parameters:,} parameters"
-        return (done, *(f"note: {note}" for note in self.notes))
+        """Return a summary, and the notes."""
+        summary = f"{self.source} ({self.source_format}) -> {self.path} ({self.format}): {self.parameters:,} parameters"
+        return (summary, *(f"note: {note}" for note in self.notes))
 
     def tables(self) -> list[Table]:
         """Return the sentences."""
@@ -71,7 +72,7 @@ def convert(
 ) -> Conversion:
     """Write a model in another format: Google, big_vision, timm, Hugging Face, torchvision or our own.
 
-    The source may be of any of these, and is recognised by what it holds; torch's pickled files (.pth, .bin) are read
+    The source may be of any of these, and is recognised by its contents; torch's pickled files (.pth, .bin) are read
     too, but only their tensors. The target is a file, or for Hugging Face and timm a folder. A model that `to`
     cannot hold is refused; with `lossy`, the numerics of that library may replace the model's own, which changes
     outputs a little. A target that is not a converted model of that format is replaced only with `force`, and the
@@ -82,24 +83,24 @@ def convert(
     ('google', 2)
     """
     source, target = path_of(source, "source"), path_of(target, "destination")
-    _check_target(source, target, to, force=force)
+    _check_target(located(source), target, to, force=force)
     contents = settled(
         open_weights(source, pickle=True, image_size=image_size, num_heads=num_heads, architecture=architecture)
     )
-    written = _write(contents, source, target, to, lossy)
+    result = _write(contents, source, target, to, lossy)
     return Conversion(
         source=source,
         source_format=contents.format,
         path=target,
         format=to,
-        parameters=count_parameters(written),
-        digest=written.digest,
-        notes=written.notes,
+        parameters=count_parameters(result),
+        digest=result.digest,
+        notes=result.notes,
     )
 
 
 def _check_target(source: Path, target: Path, to: FormatName, *, force: bool) -> None:
-    """Refuse to replace what is read, or what is not a converted model: a run's folder, notes, a trained model."""
+    """Refuse to replace the source, or anything but a converted model: a run's folder, notes, a trained model."""
     kind = Kind(
         name=f"a converted model of the format {to}",
         holds=lambda path: holds_format(path, to),

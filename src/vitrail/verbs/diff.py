@@ -23,7 +23,7 @@ class SettingDifference:
     name: str
     """Its path, such as config.dropout."""
     first: Any
-    """Its value in the first model; None where it has none."""
+    """Its value in the first model; None where it is absent."""
     second: Any
     """Its value in the second."""
 
@@ -63,7 +63,7 @@ class Difference(Tabular):
         return not self.settings and not self.tensors
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
+        """Return everything as plain values for JSON."""
         return {
             "same": self.same,
             "compared": self.compared,
@@ -121,7 +121,7 @@ def diff(
 
 
 def _settings(one: Contents, other: Contents) -> tuple[SettingDifference, ...]:
-    """List the settings that differ; where weights come from is not what they are."""
+    """List the settings that differ, without the provenance of the weights."""
     ours, theirs = (_flat({**describe(contents), "provenance": {}}) for contents in (one, other))
     return tuple(
         SettingDifference(name=name, first=ours.get(name), second=theirs.get(name))

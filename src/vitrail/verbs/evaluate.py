@@ -25,8 +25,9 @@ from vitrail.evaluation.subset import Choice, choose
 from vitrail.model.patches import Size
 from vitrail.report.evaluation_page import EVALUATION, write_evaluation
 from vitrail.runs.evaluation import open_evaluation_data
+from vitrail.runtime.zeroshot import TextEmbeddings
 from vitrail.verbs.evaluation_page import evaluation_page
-from vitrail.verbs.network import FileSettings, ModelLike, Network, open_network
+from vitrail.verbs.network import FileSettings, ModelLike, Network, open_network, with_texts
 
 File = str | os.PathLike[str]
 
@@ -37,6 +38,7 @@ def evaluate(
     *,
     split: str | None = None,
     labels: Sequence[str] | File | None = None,
+    text_embeddings: TextEmbeddings | File | None = None,
     class_map: ClassMap | File | None = None,
     all_classes: bool = False,
     real: RealLists | File | None = None,
@@ -70,8 +72,9 @@ def evaluate(
     `model` is a file of any format, a model in memory, a `Classifier`, or any engine; `data` is whatever
     `vitrail.data.open` opens, or what it returned. Without a `split` it is test, else val, else everything; of the
     images that a model was trained on, those that its run held out. Classes are matched by name: `labels` are the
-    model's, as a list or a file; `class_map` says which classes of the model a class of the data stands for;
-    `all_classes` keeps the classes that the data lacks among the answers. `real` is ImageNet-ReaL's `real.json`.
+    model's, as a list or a file; `class_map` gives the classes of the model for a class of the data;
+    `all_classes` keeps the classes that the data lacks among the answers. `text_embeddings` are the classes of a CLIP
+    model with its projection: an `.npz` with `embeddings` and `names`. `real` is ImageNet-ReaL's `real.json`.
 
     A model in memory computes where it is; `image_size`, `num_heads`, `pickle` and `device` are for files. Files and
     models are measured in float32, classifiers and engines as they are. `resamples` are behind the intervals, and
@@ -80,10 +83,14 @@ def evaluate(
     returns the same.
     """
     files = {
-        name: check_output(file, kind, inputs=(model, data, labels, class_map, real), force=force, setting=name)
+        name: check_output(
+            file, kind, inputs=(model, data, labels, text_embeddings, class_map, real), force=force, setting=name
+        )
         for name, file, kind in (("csv", csv, EVALUATED), ("html", html, EVALUATION))
         if file is not None
     }
+    if labels is not None and text_embeddings is not None:
+        raise ConfigError("`text_embeddings` have names of their own, so `labels` have nothing to name; leave one out.")
     config = EvaluationConfig(batch=batch, workers=workers, skip_broken=skip_broken, resamples=resamples, seed=seed)
     lists, mapping = _read_beside(real, class_map)
     file = FileSettings(
@@ -93,6 +100,8 @@ def evaluate(
         network,
         ranks,
     ):
+        if text_embeddings is not None:
+            network = with_texts(network, text_embeddings)
         dataset = _open_data(data, network, split=split, root=root, skip_broken=skip_broken, seed=seed)
         choice = _choose(network, dataset, labels, lists, mapping, all_classes=all_classes)
         notes = (*network.notes, *network.head_notes, *dataset.notes, *choice.notes)
@@ -148,7 +157,9 @@ def _choose(
     """Decide which classes are scored."""
     outputs = network.engine.num_outputs
     if not outputs:
-        raise InputError(f"{network.name} has no head, so it answers nothing; fine-tune it first.")
+        texts = network.config is not None and network.config.text_width is not None
+        advice = "fine-tune it first, or give `text_embeddings`" if texts else "fine-tune it first"
+        raise InputError(f"{network.name} has no head, so it answers nothing; {advice}.")
     names = read_labels(Path(labels), outputs) if isinstance(labels, str | os.PathLike) else labels
     names = network.info.labels if names is None else tuple(names)
     check_labels(names, outputs)

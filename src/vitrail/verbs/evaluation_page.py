@@ -12,12 +12,12 @@ from vitrail.report.markup import number, percent
 from vitrail.report.reliability import Bin
 from vitrail.report.section import Figure
 from vitrail.report.story import DataStory, Mistake
-from vitrail.runs.mistakes import evaluation_story, shown_mistakes
+from vitrail.runs.mistakes import evaluation_story, surest_mistakes
 from vitrail.verbs.network import Network
 
 
 def evaluation_page(evaluation: Evaluation, network: Network) -> EvaluationPage:
-    """Gather what the page shows."""
+    """Gather the content of the page."""
     preprocessing = network.engine.preprocessing
     dataset, metrics, labels = evaluation.dataset, evaluation.metrics, evaluation.choice.labels
     story = None
@@ -46,31 +46,33 @@ def evaluation_page(evaluation: Evaluation, network: Network) -> EvaluationPage:
 
 
 def _mistakes(evaluation: Evaluation, network: Network) -> list[Mistake]:
-    return shown_mistakes(evaluation.dataset, evaluation.answers, network.engine, evaluation.choice)
+    return surest_mistakes(evaluation.dataset, evaluation.answers, network.engine, evaluation.choice)
 
 
 def _bins(metrics: Metrics) -> list[Bin]:
-    found = metrics.reliability
+    reliability = metrics.reliability
     return [
         Bin(
             low=float(EDGES[at]),
             high=float(EDGES[at + 1]),
-            images=int(found.images[at]),
-            confidence=float(found.confidence[at]),
-            accuracy=float(found.accuracy[at]),
+            images=int(reliability.images[at]),
+            confidence=float(reliability.confidence[at]),
+            accuracy=float(reliability.accuracy[at]),
         )
-        for at in range(len(found.images))
+        for at in range(len(reliability.images))
     ]
 
 
 def _calibration(metrics: Metrics) -> str:
-    found, accuracy = metrics.reliability, metrics.figures["accuracy"].value
-    mean = float((found.images[found.images > 0] @ found.confidence[found.images > 0]) / metrics.images)
+    reliability, accuracy = metrics.reliability, metrics.figures["accuracy"].value
+    mean = float(
+        (reliability.images[reliability.images > 0] @ reliability.confidence[reliability.images > 0]) / metrics.images
+    )
     way = "too sure" if mean > accuracy else "not sure enough"
     return (
         f"Mean confidence {percent(mean)} against an accuracy of {percent(accuracy)}: {way} by "
-        f"{abs(100 * (mean - accuracy)):.1f} points. Expected calibration error {percent(found.ece)}, maximum "
-        f"{percent(found.mce)}, over {len(found.images)} bins of equal width."
+        f"{abs(100 * (mean - accuracy)):.1f} points. Expected calibration error {percent(reliability.ece)}, maximum "
+        f"{percent(reliability.mce)}, over {len(reliability.images)} bins of equal width."
     )
 
 

@@ -1,4 +1,4 @@
-"""Explain answers: lay what a model looked at over the user's own images, and measure whether that can be trusted."""
+"""Explain answers: show where a model looked on the user's own images, and measure whether that can be trusted."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -167,7 +167,7 @@ class Explaining:
         random: faithfulness.Curves | None,
         place: int,
     ) -> list[HeatMap]:
-        """Return a map of each class, the first one measured; a method that knows no classes has one map."""
+        """Return a map of each class, the first one measured; a method without classes has one map."""
         numbers = torch.tensor(classes if needs_class(method) else classes[:1])
         batch = heat_maps(method, self.engine, pixels.expand(len(numbers), -1, -1, -1), numbers, self.settings)
         cells = cells_of(self.engine)
@@ -224,7 +224,7 @@ class Explaining:
 def _methods(
     engine: Engine, method: Method | Literal["auto"], settings: MethodSettings, *, compare: bool
 ) -> tuple[tuple[Method, ...], tuple[str, ...]]:
-    """Return the methods to use, and a sentence where they were chosen by what the model is."""
+    """Return the methods to use, and a sentence where they were chosen for this kind of model."""
     if compare:
         if method != "auto":
             raise ConfigError(f"compare uses every method, but method is {method!r}; leave one of them out.")
@@ -248,8 +248,8 @@ def _class_names(network: Network, labels: Sequence[str] | File | None) -> tuple
 
 def _class_number(label: str, names: tuple[str, ...]) -> int:
     if label not in names:
-        known = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
-        raise ConfigError(f"the model has no class {label!r}, only {known}.{did_you_mean(label, names)}")
+        listing = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
+        raise ConfigError(f"the model has no class {label!r}, only {listing}.{did_you_mean(label, names)}")
     return names.index(label)
 
 

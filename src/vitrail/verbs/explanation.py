@@ -1,4 +1,4 @@
-"""What an explanation holds: maps of one image, or of many, with the figures that say whether to trust them."""
+"""The result of an explanation: maps of one image, or of many, with figures of their trustworthiness."""
 
 import base64
 import io
@@ -22,7 +22,7 @@ from vitrail.report.overlay import overlay, side_by_side
 Picture = UInt8[np.ndarray, "height width 3"]
 
 TRUST_NOTE = (
-    "Deletion is better when it is lower, insertion when it is higher; a gain whose interval includes 0 is no better "
+    "Deletion is better when it is lower, insertion when it is higher; a gain whose interval includes 0 is not better "
     "than random maps."
 )
 
@@ -74,7 +74,7 @@ class HeatMap:
         return f"{self.label} {percent(self.probability)}, {self.method}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the map's finest grid as values that JSON can hold."""
+        """Return everything but the map's finest grid as plain values for JSON."""
         return {
             "method": self.method,
             "class": self.label,
@@ -87,12 +87,12 @@ class HeatMap:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Explanation:
-    """One image, what the model says about it, and what it looked at."""
+    """One image, the model's answers, and its maps."""
 
     name: str
     """The path of the image, or its place among the others."""
     image_size: Size
-    """Height and width of the image as it was given."""
+    """Height and width of the original image."""
     picture: Picture
     """The image as it is shown, at most 512 pixels a side."""
     preprocessing: Preprocessing
@@ -105,19 +105,19 @@ class Explanation:
     def overlay(self, heat: HeatMap | None = None) -> Picture:
         """Return the image below one of its maps, the first unless another is named; dark where it was cropped."""
         heat = heat or self.maps[0]
-        shown = (self.picture.shape[0], self.picture.shape[1])
-        placed = place(heat.values, self.preprocessing, self.image_size, shown)
+        size = (self.picture.shape[0], self.picture.shape[1])
+        placed = place(heat.values, self.preprocessing, self.image_size, size)
         return overlay(self.picture, placed, signed=is_signed(heat.method))
 
     def png(self) -> bytes:
         """Return the image and its overlays side by side."""
         pictures = [self.picture, *(self.overlay(heat) for heat in self.maps)]
-        drawn = io.BytesIO()
-        side_by_side(pictures, [Path(self.name).name, *(heat.title for heat in self.maps)]).save(drawn, "PNG")
-        return drawn.getvalue()
+        buffer = io.BytesIO()
+        side_by_side(pictures, [Path(self.name).name, *(heat.title for heat in self.maps)]).save(buffer, "PNG")
+        return buffer.getvalue()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but pixels as values that JSON can hold."""
+        """Return everything but pixels as plain values for JSON."""
         return {
             "image": self.name,
             "image_size": list(self.image_size),
@@ -127,7 +127,7 @@ class Explanation:
         }
 
     def __repr__(self) -> str:
-        """Name the image and what was explained."""
+        """Name the image and the explained classes."""
         return f"<Explanation of {self.name}: {'; '.join(heat.title for heat in self.maps)}>"
 
     def _repr_html_(self) -> str:
@@ -149,7 +149,7 @@ class Explanations(Tabular, Sequence[Explanation]):
     notes: tuple[str, ...] = ()
     """Notes for the user, a sentence each."""
     files: Mapping[str, Path] = field(default_factory=dict)
-    """What was written: `folder`, `page`."""
+    """The written files: `folder`, `page`."""
 
     def __len__(self) -> int:
         """Count the images."""
@@ -211,7 +211,7 @@ class Explanations(Tabular, Sequence[Explanation]):
         return tables
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but pixels as values that JSON can hold."""
+        """Return everything but pixels as plain values for JSON."""
         return {
             "model": self.model,
             **{kind: str(path) for kind, path in self.files.items()},

@@ -1,4 +1,4 @@
-"""From what is asked of a longer training to a new run: the state of the old one, its settings, and another length."""
+"""From a request for a longer training to a new run: the state of the old one, its settings, and another length."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from vitrail.verbs.request import RunRequest
 
 
 def extended_folder(extend: str | Path) -> Path:
-    """Return the folder of a longer training unless another is given: beside that of the run."""
+    """Return the default folder of a longer training: beside that of the run."""
     path = Path(extend)
     return path.with_name(f"{path.resolve().name}-extended")
 
@@ -27,7 +27,7 @@ def settle_extension(
 ) -> tuple[RunConfig, RunData]:
     """Return the settings and the data of a run that trains another for longer.
 
-    `steps`, `epochs` and `minutes` say how much longer. Called again for the same folder, it takes the state and the
+    `steps`, `epochs` or `minutes` is how much longer. Called again for the same folder, it takes the state and the
     length that the new run began with.
     """
     if sum(length is not None for length in (request.steps, request.epochs, request.minutes)) != 1:
@@ -38,8 +38,7 @@ def settle_extension(
     begun = folder.read_config() if folder.config.is_file() and folder.begun else None
     extends = (begun and begun.extends) or extension_of(old)
     changes = request.changes | request.execution
-    if request.data is not None:
-        changes["data.where"] = absolute(str(request.data))
+    changes |= request.other_data()
     config = read_config(with_settings(to_dict(stored), changes), "the settings of this run")
     _check_state(config, stored)
     data = open_run_data(config.data, seed=config.seed, needs_labels=config.objective.needs_labels)
@@ -56,19 +55,19 @@ def settle_extension(
 
 
 def _lasting(config: RunConfig, extends: ExtendConfig, steps: int, held_out: int, request: RunRequest) -> RunConfig:
-    """Give the new run its length, and a cadence that suits it unless one was given."""
-    execution, looks = config.execution, config.evaluate_every
+    """Give the new run its length, and a cadence that suits it unless one was requested."""
+    execution, cadence = config.execution, config.evaluate_every
     if not request.asks("checkpoint_every"):
         execution = replace(execution, checkpoint_every=max(steps // CHECKPOINTS, 1))
     if not request.asks("evaluate_every"):
-        looks = evaluate_every(steps, config.batch, held_out)
+        cadence = evaluate_every(steps, config.batch, held_out)
     return replace(
         config,
         extends=extends,
         steps=extends.step + steps,
         minutes=request.minutes,
         stages=(),  # they are over
-        evaluate_every=looks,
+        evaluate_every=cadence,
         log_every=max(steps // LINES, 1),
         execution=execution,
     )

@@ -26,9 +26,9 @@ from vitrail.evaluation.neighbours import neighbours as nearest
 from vitrail.evaluation.probe import probe
 from vitrail.evaluation.ridge import ridge
 from vitrail.model.patches import Size
+from vitrail.published.find import model_name
 from vitrail.report.shots import SHOTS, ShotsLine, write_shots
 from vitrail.verbs.computing import check_threads
-from vitrail.verbs.names import model_name
 from vitrail.verbs.network import FileSettings, ModelLike, open_network
 
 File = str | os.PathLike[str]
@@ -66,8 +66,8 @@ def fewshot(
     """Fit classifiers on the features of a few images of each class, and measure them on the test split.
 
         >>> model = vitrail.create("Ti/14", num_classes=0, image_size=28, channels=1, depth=1, seed=0)
-        >>> found = vitrail.fewshot(model, "sample", shots=[1, 5], seeds=2, cache=False)
-        >>> [(score.shots, score.images, len(score.accuracies)) for score in found.scores]
+        >>> result = vitrail.fewshot(model, "sample", shots=[1, 5], seeds=2, cache=False)
+        >>> [(score.shots, score.images, len(score.accuracies)) for score in result.scores]
         [(1, 10, 2), (5, 50, 2)]
 
     `model` is a file of any format, a model in memory, a `Classifier`, or any engine; its last layer is not used.
@@ -108,29 +108,29 @@ def fewshot(
         for sentence in notes:
             first(sentence)
         allowed = Budget.parse(skip_broken)
-        drawn, tested = (allowed.left(len(split), split.skipped) for split in (train, test))
-        draws, known = extract_drawn(train, counts, seeds, extractor, skip_broken=drawn)
-        asked = extract_labelled(test, extractor, skip_broken=tested)
-        found = FewShot(
+        train_budget, test_budget = (allowed.left(len(split), split.skipped) for split in (train, test))
+        draws, shot_features = extract_drawn(train, counts, seeds, extractor, skip_broken=train_budget)
+        test_features = extract_labelled(test, extractor, skip_broken=test_budget)
+        result = FewShot(
             model=network.name,
             dataset=test,
-            images=len(asked.rows),
+            images=len(test_features.rows),
             preprocessing=extractor.preprocessing,
-            # what is left is the work of one
-            scores=tuple(measure(known, draws, asked, len(train.labels), fitted, progress=progress))
+            # fitting is the work of one rank
+            scores=tuple(measure(shot_features, draws, test_features, len(train.labels), fitted, progress=progress))
             if ranks.first
             else (),
             notes=notes,
         )
-    if plot is not None and found.scores:
-        name = Path(found.dataset.where).name or found.dataset.where
-        title = f"Few-shot accuracy of {model_name(found.model)} on {name}"
-        write_shots(_lines(found, len(train.labels)), Path(plot), title=title)
-    return found
+    if plot is not None and result.scores:
+        name = Path(result.dataset.where).name or result.dataset.where
+        title = f"Few-shot accuracy of {model_name(result.model)} on {name}"
+        write_shots(_lines(result, len(train.labels)), Path(plot), title=title)
+    return result
 
 
 def _shots(shots: Sequence[int | Literal["all"]]) -> list[Shots]:
-    """Return how many images of each class, each number once; None stands for all."""
+    """Return the numbers of images of each class, each once; None is all."""
     if not shots:
         raise ConfigError('shots is empty, but takes numbers of images such as 1, 5, 10, 25, or "all".')
     for number in shots:
@@ -143,18 +143,18 @@ def _methods(
     methods: Sequence[MethodName], *, l2: Sequence[float], neighbours: int, probe_c: float
 ) -> dict[str, Method]:
     if not l2 or not all(0 < strength < float("inf") for strength in l2):
-        raise ConfigError(f"`l2` is given {', '.join(map(str, l2)) or 'nothing'}, but must be above 0.")
+        raise ConfigError(f"`l2` is {', '.join(map(str, l2)) or 'empty'}, but must be above 0.")
     if not 0 < probe_c < float("inf"):
-        raise ConfigError(f"`probe_c` is given {probe_c}, but must be above 0.")
+        raise ConfigError(f"`probe_c` is {probe_c}, but must be above 0.")
     check_whole("neighbours", neighbours)
     if not methods or set(methods) - set(METHODS):
-        raise ConfigError(f"`methods` is given {', '.join(methods) or 'nothing'}, but takes {', '.join(METHODS)}.")
-    known: dict[str, Method] = {
+        raise ConfigError(f"`methods` is {', '.join(methods) or 'empty'}, but takes {', '.join(METHODS)}.")
+    makers: dict[str, Method] = {
         "ridge": partial(ridge, l2=tuple(dict.fromkeys(l2))),
         "neighbours": partial(nearest, most=neighbours),
         "probe": partial(probe, c=probe_c),
     }
-    return {name: known[name] for name in dict.fromkeys(methods)}
+    return {name: makers[name] for name in dict.fromkeys(methods)}
 
 
 def _splits(
@@ -174,7 +174,7 @@ def _splits(
     return train, test
 
 
-def _lines(found: FewShot, classes: int) -> list[ShotsLine]:
+def _lines(result: FewShot, classes: int) -> list[ShotsLine]:
     """Gather the scores of each method; all images count as their mean number in a class."""
     return [
         ShotsLine(
@@ -183,6 +183,6 @@ def _lines(found: FewShot, classes: int) -> list[ShotsLine]:
             accuracies=tuple(score.mean for score in own),
             spreads=tuple(score.spread or 0.0 for score in own),
         )
-        for method in found.methods
-        if (own := sorted((score for score in found.scores if score.method == method), key=lambda score: score.images))
+        for method in result.methods
+        if (own := sorted((score for score in result.scores if score.method == method), key=lambda score: score.images))
     ]

@@ -1,4 +1,4 @@
-"""From what is asked of fine-tuning to a plan that is ready: model, data, recipe, rates, length, or a stored plan."""
+"""From a request for fine-tuning to a complete plan: model, data, recipe, rates, length, or a stored plan."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +10,7 @@ from vitrail.base.errors import ConfigError
 from vitrail.base.printable import line
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import to_dict
+from vitrail.published.find import model_name
 from vitrail.recipes.names import find_adaptation
 from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapt, quick_rate
 from vitrail.runs.config import DataConfig, Execution, read_config, with_settings
@@ -18,16 +19,16 @@ from vitrail.runs.finetune import Estimate, FinetunePlan, Finetuning, read_plan
 from vitrail.runs.folder import SERIES_LOCK, RunFolder
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.speed import largest_micro_batch, steps_for
-from vitrail.runs.start import Source, model_name, open_source
+from vitrail.runs.start import Source, open_source
 from vitrail.training.signals import StopSignal
 from vitrail.verbs.frame import set_aside, training_frame
 from vitrail.verbs.keywords import FinetuneKeywords
-from vitrail.verbs.request import LENGTHS, RunRequest, make_request
+from vitrail.verbs.request import LENGTHS, ClassifierRequest, make_request
 from vitrail.verbs.trained import FinetunedRun
 from vitrail.verbs.watch import Words, print_choices, watched
 
 NEVER = 10**9
-"""Steps between evaluations that no run reaches: the number of steps of a run with minutes changes as it goes."""
+"""Steps between evaluations that no run reaches: the number of steps of a run with minutes changes."""
 SHAPING = (
     "data",
     "start",
@@ -45,16 +46,16 @@ SHAPING = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinetuneRequest(RunRequest):
+class FinetuneRequest(ClassifierRequest):
     """The keywords of `vitrail.finetune`."""
 
     start: str | Path | None = None
     """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision."""
     pickle: bool = False
-    """Let torch's own files be opened, without executing anything in them."""
+    """Allow torch's own files, without executing anything in them."""
     num_heads: int | None = None
     architecture: str | None = None
-    """Attention heads of the model, where its file does not tell."""
+    """Attention heads of the model, where its file does not state them."""
     rates: Sequence[float] = ()
     """Learning rates to try on the dev split; `learning_rate` takes one, and tries none."""
     quick: bool = False
@@ -119,7 +120,7 @@ def _print_time(plan: FinetunePlan, estimate: Estimate, words: Words) -> None:
 
 
 def settle_finetuning(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
-    """Decide everything that was not asked for, and return what is to be done; nothing is trained or written yet.
+    """Decide everything that was not requested, and return the plan; nothing is trained or written yet.
 
     Every rank calls it. With `minutes`, or an automatic micro-batch, some steps are tried out and thrown away.
     """
@@ -134,7 +135,7 @@ def stored_execution(request: FinetuneRequest) -> Execution | None:
 def _new(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
     if request.data is None or request.start is None:
         raise ConfigError(
-            f"`{'data' if request.data is None else 'start'}` is not given; fine-tuning needs `data` and a model as "
+            f"`{'data' if request.data is None else 'start'}` is missing; fine-tuning needs `data` and a model as "
             "`start`, or a run to `resume`."
         )
     if "schedule.peak" in request.settings:
@@ -165,7 +166,7 @@ def _new(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
 
 
 def _plan(source: Source, data_config: DataConfig, data: RunData, request: FinetuneRequest) -> FinetunePlan:
-    """Make a plan of what is asked for, and of the rule or a recipe for the rest."""
+    """Make a plan from the request, and from the rule or a recipe for the rest."""
     if request.frozen and request.freeze:
         raise ConfigError("`frozen` freezes everything but the head, so `freeze` has nothing to add; leave one out.")
     facts = facts_of(data, source.config.channels)

@@ -20,7 +20,7 @@ STOPPED = "stopped; the same command resumes."
 def training_frame(
     threads: int | None, device: Device | None, stored: Execution | None, words: Words = str
 ) -> Iterator[tuple[Ranks, StopSignal]]:
-    """Join the other ranks and listen for signals; threads and device are a stored run's own unless they are given."""
+    """Join the other ranks and listen for signals; threads and device default to a stored run's own."""
     before, stop = stored or Execution(), StopSignal()
     threads = before.threads if threads is None else threads
     try:

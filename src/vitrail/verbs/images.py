@@ -32,7 +32,7 @@ def open_images(
     """List images: paths are expanded as `vitrail predict` does, pictures in memory are taken as they are."""
     pictures = list(images) if isinstance(images, list | tuple) else [images]
     if not pictures:
-        raise InputError("no images are given; give one, or a list of at least one.")
+        raise InputError("images is empty; give one image, or a list of at least one.")
     paths = [os.fspath(picture) for picture in pictures if isinstance(picture, str | os.PathLike)]
     if len(paths) < len(pictures):
         names = tuple(name_of(picture, place) for place, picture in enumerate(pictures))
@@ -42,13 +42,13 @@ def open_images(
 
 
 def is_many(path: str) -> bool:
-    """Tell whether a path stands for several images: a folder, a list, a pattern."""
+    """Return whether a path means several images: a folder, a list, a pattern."""
     there = os.path.lexists(path)
     return os.path.isdir(path) if there else path.startswith("@") or glob.has_magic(path)  # noqa: PTH112
 
 
 def list_words(words: Sequence[str], stdin: Callable[[], bytes], note: Note) -> Listing:
-    """List the files that words stand for, and note what was left out."""
+    """List the files that paths and patterns mean, and note those left out."""
     listing = list_images(words, stdin)
     for sentence in listing.notes:
         note(sentence)

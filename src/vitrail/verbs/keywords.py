@@ -1,7 +1,7 @@
-"""The keywords of the functions that train, as types: what an editor completes and a type checker checks.
+"""The keywords of the functions that train, as types, for editors and type checkers.
 
-They are the fields of the requests in `request.py`, `train.py`, `finetune.py` and `vtab.py`, which say what each means;
-a test holds both equal.
+They are the fields of the requests in `request.py`, `settle.py` and the files of the verbs, which document each;
+a test checks that both agree.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict
 from vitrail.base.trackers import TrackerName
 from vitrail.model.patches import Size
 from vitrail.runs.config import Device
+from vitrail.selfsup.objective import Probe
 from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape
 from vitrail.training.step import Precision
@@ -32,16 +33,9 @@ class RunKeywords(TypedDict, total=False):
     warmup: int | None
     weight_decay: float | None
     dropout: float | None
-    label_smoothing: float | None
-    mixup: float | None
-    cutmix: float | None
     averaging: float | None
-    drop_patches: float | None
     layer_decay: float | None
     freeze: Sequence[str]
-    balanced: bool
-    class_weights: bool
-    patience: int | None
     precision: Precision | None
     val_fraction: float | None
     fraction: float | None
@@ -65,8 +59,8 @@ class RunKeywords(TypedDict, total=False):
     out: str | Path | None
 
 
-class TrainKeywords(RunKeywords, total=False):
-    """Keywords of `vitrail.train`."""
+class ScratchKeywords(RunKeywords, total=False):
+    """Keywords of a run that begins with random weights."""
 
     model: str | None
     channels: int | None
@@ -74,7 +68,30 @@ class TrainKeywords(RunKeywords, total=False):
     extend: str | Path | None
 
 
-class FinetuneKeywords(RunKeywords, total=False):
+class ClassifierKeywords(RunKeywords, total=False):
+    """Keywords of a run that learns classes."""
+
+    label_smoothing: float | None
+    mixup: float | None
+    cutmix: float | None
+    drop_patches: float | None
+    balanced: bool
+    class_weights: bool
+    patience: int | None
+
+
+class TrainKeywords(ScratchKeywords, ClassifierKeywords, total=False):
+    """Keywords of `vitrail.train`."""
+
+
+class PretrainKeywords(ScratchKeywords, total=False):
+    """Keywords of `vitrail.pretrain`."""
+
+    objective: str | None
+    probe: Probe | None
+
+
+class FinetuneKeywords(ClassifierKeywords, total=False):
     """Keywords of `vitrail.finetune`."""
 
     pickle: bool

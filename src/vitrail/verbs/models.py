@@ -1,4 +1,4 @@
-"""List models with what they cost."""
+"""List models with their costs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ class ModelRow:
     """A model by name."""
 
     name: str
-    """What `vitrail.create` takes."""
+    """The name that `vitrail.create` takes."""
     cost: Cost
     """Parameters, tokens, multiply-accumulates and activations."""
 
@@ -97,7 +97,7 @@ class ModelList(Tabular, Sequence[ModelRow]):
         return [Table(title=title, columns=columns, rows=cells, notes=notes)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
+        """Return everything as plain values for JSON."""
         return {
             "image_size": list(self.image_size),
             "num_classes": self.num_classes,

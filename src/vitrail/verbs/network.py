@@ -1,4 +1,4 @@
-"""A network to measure, however it is given: a file, a model in memory, a classifier, any engine."""
+"""A network to measure: a file, a model in memory, a classifier, or any engine."""
 
 import copy
 import os
@@ -19,10 +19,11 @@ from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size
 from vitrail.prediction.classifier import Classifier
 from vitrail.runtime.engine import Engine, TorchEngine, torch_engine
+from vitrail.runtime.zeroshot import TextEmbeddings, read_text_embeddings, zero_shot
 from vitrail.verbs.computing import computing
 
 ModelLike = str | os.PathLike[str] | Model | Classifier | Engine
-"""A file or folder of weights, a model in memory, or what predicts with one."""
+"""A file or folder of weights, a model in memory, a classifier or an engine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +31,11 @@ class FileSettings:
     """How a file of weights is read; a model in memory takes none of these."""
 
     image_size: int | Size | None = None
-    """Height and width that images are brought to, where the file does not say so or another is wanted."""
+    """Height and width of the model's images, where the file does not state them or others are wanted."""
     num_heads: int | None = None
-    """Attention heads, where the file does not say so."""
+    """Attention heads, where the file does not state them."""
     architecture: str | None = None
-    """The model's name in its library, or of a preset of preprocessing, where the file does not say how it was made."""
+    """The model's name in its library, or of a preset of preprocessing, where the file does not state them."""
     pickle: bool = False
     """Whether torch's pickled files may be opened, of which only tensors are read."""
     device: str | torch.device = "auto"
@@ -47,7 +48,7 @@ class FileSettings:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """The settings of the model that were given."""
+        """The settings of the model that have a value."""
         named = {"image_size": self.image_size, "num_heads": self.num_heads, "architecture": self.architecture}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -63,21 +64,21 @@ class FileSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Network:
-    """An engine, and what is known about the model behind it."""
+    """An engine, and facts about the model behind it."""
 
     engine: Engine
     name: str
-    """What it is called in messages: its file, if it has one."""
+    """Its name in messages: its file, if it has one."""
     info: ModelInfo = field(default_factory=ModelInfo)
-    """What goes with the weights."""
+    """Labels, preprocessing and provenance of the weights."""
     digest: str | None = None
     """SHA-256 of the file; None for a model in memory, which may have changed since it was read."""
     config: ModelConfig | None = None
     """The settings of the model; None for an engine of another kind."""
     notes: tuple[str, ...] = ()
-    """What the user should know about it, a sentence each."""
+    """Notes for the user, a sentence each."""
     head_notes: tuple[str, ...] = ()
-    """The same about its head, for who uses it."""
+    """The same about its head, for verbs that use it."""
 
 
 @contextmanager
@@ -113,6 +114,14 @@ def open_network(
         network = _of_model(model if same else copy.deepcopy(model).float(), preprocessing)
         with _in_memory(network.engine.device, file, threads, note) as ranks:
             yield network, ranks
+
+
+def with_texts(network: Network, texts: TextEmbeddings | str | os.PathLike[str]) -> Network:
+    """Return a network whose classes are texts; their embeddings may be an `.npz`."""
+    if isinstance(texts, str | os.PathLike):
+        texts = read_text_embeddings(texts)
+    engine = zero_shot(network.engine, network.config, texts, network.name)
+    return replace(network, engine=engine, info=replace(network.info, labels=texts.names), head_notes=())
 
 
 @contextmanager

@@ -1,6 +1,5 @@
-"""Work out what a training run needs, beside the paper's figures where it has some."""
+"""Compute what a training run needs, beside the paper's figures where it has some."""
 
-import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_args
 
@@ -17,7 +16,7 @@ from vitrail.runs.plan import Needs, Optimizer, Precision, work_out
 
 @dataclass(frozen=True, kw_only=True)
 class PaperFigures:
-    """What the paper reports of a run; None where it reports nothing."""
+    """The paper's figures of a run; None where it has none."""
 
     exaflops: float | None = None
     """Table 6."""
@@ -45,7 +44,7 @@ class Plan(Tabular, Needs):
     """The paper's figures for the same run."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything that was worked out as values that JSON can hold."""
+        """Return everything that was computed as plain values for JSON."""
         published = {name: value for name, value in asdict(self.paper).items() if value is not None}
         needs = asdict(self)
         return {"model": self.model} | {field.name: needs[field.name] for field in fields(Needs)} | {"paper": published}
@@ -92,7 +91,7 @@ def plan(
 ) -> Plan:
     """Work out the memory, FLOPs and time of a training run before it starts.
 
-    A run has `images` and `epochs`, or is one of the paper's by `preset`; what is given wins over the preset, and
+    A run has `images` and `epochs`, or is one of the paper's by `preset`; other keywords win over the preset, and
     without either 300 epochs of ImageNet-1k are meant. `model` is a name, a config or a model; a name is taken at
     224 px with 1000 classes, for fine-tuning at 384 px. `device_flops` is the peak of a device (of a TPUv3 core, the
     paper's device), of which training reaches the share `utilisation`; `memory` is in GiB. Adam keeps two values for
@@ -103,9 +102,9 @@ def plan(
     (4258, 4262.0)
     """
     if preset is not None and preset not in get_args(Preset):
-        known = get_args(Preset)
+        presets = get_args(Preset)
         raise ConfigError(
-            f"there is no preset {preset!r}; choose one of {', '.join(known)}.{did_you_mean(preset, known)}"
+            f"there is no preset {preset!r}; choose one of {', '.join(presets)}.{did_you_mean(preset, presets)}"
         )
     config = config_of(model, **_changes(model, preset, image_size, num_classes))
     name = model if isinstance(model, str) else config.summary
@@ -139,6 +138,10 @@ def plan(
         memory=memory,
         paper=_published(_short(name), preset, needs),
     )
+
+
+_LEAST, _MOST = 1e-30, 1e30
+"""Beyond them what is worked out is no longer finite."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,9 +182,9 @@ def _short(model: str) -> str:
 
 def _check(settings: dict[str, Any], utilisation: float) -> None:
     for name in ("images", "epochs", "batch", "devices", "device_flops", "memory"):
-        if not 0 < settings[name] < math.inf:
-            raise ConfigError(f"{name} is {settings[name]}, but must be above 0 and finite.")
-    if not 0 < utilisation <= 1:
+        if not _LEAST <= settings[name] <= _MOST:
+            raise ConfigError(f"{name} is {settings[name]}, but must be above 0, from {_LEAST:g} to {_MOST:g}.")
+    if not _LEAST <= utilisation <= 1:
         raise ConfigError(f"utilisation is {utilisation}, but must be above 0 and at most 1.")
 
 

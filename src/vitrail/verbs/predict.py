@@ -23,6 +23,7 @@ from vitrail.prediction.prediction import Prediction
 from vitrail.prediction.work import Outcome, Work
 from vitrail.prediction.writers import Row, check_predictions
 from vitrail.runtime.engine import Engine
+from vitrail.runtime.zeroshot import TextEmbeddings
 from vitrail.verbs.computing import computing
 from vitrail.verbs.images import is_many, list_words
 from vitrail.verbs.network import FileSettings, ModelLike, evaluating
@@ -39,6 +40,7 @@ class ClassifierSettings:
     workers: int | None = None
     compiled: bool = False
     threads: int | None = None
+    text_embeddings: TextEmbeddings | File | None = None
     file: FileSettings = field(default_factory=FileSettings)
 
 
@@ -50,7 +52,9 @@ def predict(
     out: File | None = None,
     force: bool = False,
     labels: Sequence[str] | File | None = None,
+    text_embeddings: TextEmbeddings | File | None = None,
     image_size: int | Size | None = None,
+    num_heads: int | None = None,
     architecture: str | None = None,
     batch: int | None = None,
     workers: int | None = None,
@@ -75,20 +79,30 @@ def predict(
     first one that cannot be read raises an `ImageError`. A path may also name a folder, a pattern, or `@LIST`, a text
     with a path on each line: these give a list, without the images that could not be read, which are noted.
 
-    With `out`, which ends in `.csv`, `.jsonl` or `.parquet`, paths of any number are answered into that file, and what
-    came out is returned; a file of another kind is replaced only with `force`. Stopped at any time, the same
-    call resumes; under torchrun ranks share the images, and the first one returns what came out.
+    `text_embeddings` are the classes of a CLIP model with its projection: an `.npz` with `embeddings` and `names`.
+
+    With `out`, which ends in `.csv`, `.jsonl` or `.parquet`, the answers for any number of paths are written to that
+    file, and a summary is returned; a file of another kind is replaced only with `force`. Stopped at any time, the same
+    call resumes; under torchrun ranks share the images, and the first one returns the summary.
     """
-    file = FileSettings(image_size=image_size, architecture=architecture, pickle=pickle, device=device)
+    file = FileSettings(
+        image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
+    )
     settings = ClassifierSettings(
-        labels=labels, batch=batch, workers=workers, compiled=compiled, threads=threads, file=file
+        labels=labels,
+        batch=batch,
+        workers=workers,
+        compiled=compiled,
+        threads=threads,
+        text_embeddings=text_embeddings,
+        file=file,
     )
     check_whole("top", top)
     words = list(images) if isinstance(images, list | tuple) else [images]
     paths = [os.fspath(word) for word in words if isinstance(word, str | os.PathLike)]
     if out is not None:
         if len(paths) < len(words):
-            raise ConfigError("out is given, so images must be paths of files and folders; leave it out for others.")
+            raise ConfigError("images must be paths of files and folders when `out` is set; leave it out for others.")
         return write_predictions(model, paths, out, settings, top=top, force=force, progress=progress, note=note)
     if len(paths) == len(words) and any(map(is_many, paths)):
         with answering(model, paths, settings, top=top, note=note) as (_, rows):
@@ -107,7 +121,7 @@ def answering(
     note: Note,
     stdin: Callable[[], bytes] = bytes,
 ) -> Iterator[tuple[Listing, Iterator[Row]]]:
-    """List the files that words stand for, and answer for each of them, in order, while the caller reads."""
+    """List the files that paths and patterns mean, and yield the answer for each, in order."""
     with open_classifier(model, settings, note) as (classifier, ranks):
         if ranks.world > 1:
             raise ConfigError("several ranks answer into one file; name it with `out`.")
@@ -130,7 +144,7 @@ def write_predictions(
     stdin: Callable[[], bytes] = bytes,
 ) -> Outcome | None:
     """Answer for the files that words stand for into one file; only the first rank returns what came out."""
-    path = check_predictions(out, (model, settings.labels, *words), force=force)
+    path = check_predictions(out, (model, settings.labels, settings.text_embeddings, *words), force=force)
     with open_classifier(model, settings, note) as (classifier, ranks):
         work = Work(classifier=classifier, out=path, top=top, ranks=ranks)
         return work.run(lambda: list_words(words, stdin, note), progress if ranks.first else silent)
@@ -140,18 +154,23 @@ def write_predictions(
 def open_classifier(model: ModelLike, settings: ClassifierSettings, note: Note) -> Iterator[tuple[Classifier, Ranks]]:
     """Make a classifier of a model, together with the ranks that compute with it; a model in memory stays as it was."""
     keep_freed_memory()
-    own: dict[str, Any] = {"labels": settings.labels, "batch": settings.batch, "workers": settings.workers}
+    own: dict[str, Any] = {
+        "labels": settings.labels,
+        "batch": settings.batch,
+        "workers": settings.workers,
+        "text_embeddings": settings.text_embeddings,
+    }
     if isinstance(model, str | os.PathLike):
         with computing(settings.threads, settings.file.device, note) as ranks:
             if not ranks.first:
-                logging.getLogger("vitrail").setLevel(logging.ERROR)  # the first rank says it for all
+                logging.getLogger("vitrail").setLevel(logging.ERROR)  # the first rank reports for all
             yield (
                 Classifier.load(
                     model,
                     device=ranks.device,
-                    image_size=settings.file.image_size,
                     pickle=settings.file.pickle,
                     compiled=settings.compiled,
+                    **settings.file.overrides,
                     **own,
                 ),
                 ranks,
@@ -159,7 +178,9 @@ def open_classifier(model: ModelLike, settings: ClassifierSettings, note: Note) 
         return
     if isinstance(model, Classifier):
         if settings.compiled or any(value is not None for value in own.values()):
-            raise ConfigError("labels, batch, workers and compiled are a classifier's own; give them when it is made.")
+            raise ConfigError(
+                "labels, batch, workers, compiled and text_embeddings are a classifier's own; give them when making it."
+            )
         settings.file.check(model.engine.device)
         with computing(settings.threads, model.engine.device, note) as ranks:
             yield model, ranks

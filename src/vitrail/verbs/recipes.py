@@ -10,17 +10,18 @@ from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.names import SMALL_DATA, SMOKE, find_recipe, recipe_names
 from vitrail.recipes.paper import DATASETS
 from vitrail.recipes.pretraining import PRETRAINING
+from vitrail.recipes.unlabelled import UNLABELLED
 from vitrail.verbs.patterns import matching
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RecipeSummary(Tabular):
-    """What a recipe does, what it costs, and what the paper reports of it."""
+    """A recipe: its purpose, its cost, and the paper's result."""
 
     name: str
-    """What `train` or `finetune` takes as its recipe."""
+    """The name that `train` or `finetune` takes."""
     command: str
-    """What to type in a shell."""
+    """The command that runs it."""
     epochs: int | None = None
     """Passes over the data; None for fine-tuning, which is counted in steps."""
     exaflops: float | None = None
@@ -38,7 +39,7 @@ class RecipeSummary(Tabular):
         return self.name.removesuffix(SMOKE) in FINETUNING
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
+        """Return everything as plain values for JSON."""
         return asdict(self)
 
     def tables(self) -> list[Table]:
@@ -93,8 +94,7 @@ def list_recipes(pattern: str | Iterable[str] = "*") -> RecipeList:
     if not names:
         raise ConfigError("there is no pattern; '*' lists every recipe.")
     for name in names:
-        if name.removesuffix(SMOKE) not in FINETUNING:
-            find_recipe(name)
+        _check(name)
     return RecipeList(rows=tuple(map(_describe, names)))
 
 
@@ -104,19 +104,30 @@ def recipe(name: str) -> RecipeSummary:
     >>> vitrail.recipe("imagenet1k-B/16").paper_result
     '74.79% top-1 at 224 px'
     """
-    if name.removesuffix(SMOKE) not in FINETUNING:
-        find_recipe(name)
+    _check(name)
     return _describe(name)
+
+
+def _check(name: str) -> None:
+    """Refuse a name that is not a recipe's."""
+    if name.removesuffix(SMOKE) not in (*FINETUNING, *UNLABELLED):
+        find_recipe(name)
 
 
 def _describe(name: str) -> RecipeSummary:
     base = name.removesuffix(SMOKE)
     if name.endswith(SMOKE):
-        verb = "finetune DATA --from MODEL" if base in FINETUNING else "train DATA"
+        verb = (
+            "finetune DATA --from MODEL"
+            if base in FINETUNING
+            else "pretrain DATA"
+            if base in UNLABELLED
+            else "train DATA"
+        )
         command = f"vitrail {verb} --recipe {name}"
         return RecipeSummary(name=name, command=command, about=f"the small twin of {base}")
     if name == SMALL_DATA:
-        about = "chosen from the data: what training does without a recipe"
+        about = "chosen from the data: the default of training"
         return RecipeSummary(name=name, command="vitrail train DATA", about=about)
     if name in FINETUNING:
         adapting = FINETUNING[name]
@@ -126,6 +137,15 @@ def _describe(name: str) -> RecipeSummary:
             exaflops=adapting.exaflops,
             paper_result=adapting.published,
             about=adapting.about,
+        )
+    if name in UNLABELLED:
+        unlabelled = UNLABELLED[name]
+        return RecipeSummary(
+            name=name,
+            command=f"vitrail pretrain DATA --recipe {name}",
+            exaflops=unlabelled.exaflops,
+            paper_result=unlabelled.published or None,
+            about=unlabelled.about,
         )
     training = PRETRAINING[name]
     return RecipeSummary(

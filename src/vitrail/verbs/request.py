@@ -1,6 +1,6 @@
-"""What a caller asks of a training run, by the keywords of `vitrail.train` and `vitrail.finetune`.
+"""The request of a training run, by the keywords of `vitrail.train` and `vitrail.finetune`.
 
-None, False and an empty sequence stand for what was not asked: the recipe, the rule or the stored run decides it.
+None, False and an empty sequence are not requested: the recipe, the rule or the stored run decides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ from vitrail.model.build import as_size
 from vitrail.model.patches import Size
 from vitrail.runs.bounds import check_bounds
 from vitrail.runs.config import DataConfig, Device, with_settings
-from vitrail.runs.data import absolute_data
+from vitrail.runs.data import absolute, absolute_data
 from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape
 from vitrail.training.step import Precision
 
-# Keyword -> the setting of `RunConfig` that it stands for, by path.
+# Keyword -> the setting of `RunConfig` that it sets, by path.
 PATHS = {
     "batch": "batch",
     "seed": "seed",
@@ -87,18 +87,11 @@ class RunRequest:
     """Steps in which the learning rate rises."""
     weight_decay: float | None = None
     dropout: float | None = None
-    label_smoothing: float | None = None
-    mixup: float | None = None
-    cutmix: float | None = None
     averaging: float | None = None
     """Factor of Polyak averaging; 0 is off."""
-    drop_patches: float | None = None
     layer_decay: float | None = None
     freeze: Sequence[str] = ()
     """Parameters that stay as they are; * stands for anything."""
-    balanced: bool = False
-    class_weights: bool = False
-    patience: int | None = None
     precision: Precision | None = None
     val_fraction: float | None = None
     fraction: float | None = None
@@ -117,13 +110,13 @@ class RunRequest:
     shard: bool = False
     track: Sequence[TrackerName] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Any other setting of `RunConfig` by its path, such as augmentation.flip; it has the last word."""
+    """Any other setting of `RunConfig` by its path, such as augmentation.flip; it overrides the others."""
     resume: str | Path | None = None
     """The folder of a run to resume, with its own settings."""
     restart: bool = False
     """Begin again in a folder that has a run already; that one is kept under another name."""
     same_data: bool = False
-    """Resume although the files of the data have other times: they hold the same images."""
+    """Resume although the files of the data have other times: their images are the same."""
     out: str | Path | None = None
     """The folder of the run."""
 
@@ -134,20 +127,21 @@ class RunRequest:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The settings that were asked for and decide the result, by path."""
-        changes = {path: getattr(self, name) for name, path in PATHS.items() if self.asks(name)}
+        """The requested settings that decide the result, by path."""
+        own = {field.name for field in fields(self)}
+        changes = {path: getattr(self, name) for name, path in PATHS.items() if name in own and self.asks(name)}
         if changes.get("averaging") == 0:
             changes["averaging"] = None
         return changes | dict(self.settings)
 
     @property
     def execution(self) -> dict[str, Any]:
-        """The settings that were asked for of how the work is done, by path; `auto` is resolved later."""
+        """The requested settings of how the work is done, by path; `auto` is resolved later."""
         paths = {name: path for name, path in EXECUTION.items() if self.asks(name)}
         return {path: getattr(self, name) for name, path in paths.items() if getattr(self, name) != "auto"}
 
     def asks(self, name: str) -> bool:
-        """Tell whether a keyword was given; 0 is something to ask for."""
+        """Return whether a keyword is set; 0 is a value."""
         value = getattr(self, name)
         return value is not None and value is not False and value != () and value != []
 
@@ -158,6 +152,10 @@ class RunRequest:
         paths = shares | {path: value for path, value in self.changes.items() if path.startswith("data.")}
         settings = with_settings({"data": {"where": str(where)}}, paths)["data"]
         return absolute_data(from_dict(DataConfig, settings, where="the settings of the data"))
+
+    def other_data(self) -> dict[str, Any]:
+        """Return where the data of a stored run are now, by path, if that was asked for."""
+        return {} if self.data is None else {"data.where": absolute(str(self.data))}
 
     def check_length(self) -> None:
         """Refuse more than one length, and one that no run has."""
@@ -170,21 +168,34 @@ class RunRequest:
                 raise ConfigError(f"`{name}` is {value}, but must be above 0{' and at most 1' * (name == 'fraction')}.")
 
     def refuse(self, names: Sequence[str], way: str) -> None:
-        """Refuse keywords that a stored run has no use for any more; `way` is the one that names it."""
-        asked = [f"`{name}`" for name in (*SHAPING, *names) if self.asks(name)]
-        asked += ["`micro_batch` auto"] if self.micro_batch == "auto" else []
-        if asked:
+        """Refuse keywords that cannot change a stored run; `way` is the keyword that names it."""
+        keywords = [f"`{name}`" for name in (*SHAPING, *names) if self.asks(name)]
+        keywords += ["`micro_batch` auto"] if self.micro_batch == "auto" else []
+        if keywords:
             raise ConfigError(
-                f"{', '.join(asked)} cannot change a stored run; leave {'it' if len(asked) == 1 else 'them'} out, or "
-                f"start a new run without `{way}`."
+                f"{', '.join(keywords)} cannot change a stored run; leave {'it' if len(keywords) == 1 else 'them'} "
+                f"out, or start a new run without `{way}`."
             )
 
 
-Asked = TypeVar("Asked", bound=RunRequest)
+@dataclass(frozen=True, kw_only=True)
+class ClassifierRequest(RunRequest):
+    """The keywords of a run that learns classes."""
+
+    label_smoothing: float | None = None
+    mixup: float | None = None
+    cutmix: float | None = None
+    drop_patches: float | None = None
+    balanced: bool = False
+    class_weights: bool = False
+    patience: int | None = None
 
 
-def make_request(kind: type[Asked], data: str | Path | None, keywords: Mapping[str, Any]) -> Asked:
-    """Make a request of the keywords of a function; an unknown one is refused with the names near it."""
+Requested = TypeVar("Requested", bound=RunRequest)
+
+
+def make_request(kind: type[Requested], data: Any, keywords: Mapping[str, Any]) -> Requested:
+    """Make a request from the keywords of a function; an unknown one is refused with similar names."""
     names = [field.name for field in fields(kind) if field.name != "data"]
     for name in keywords:
         if name not in names:

@@ -17,7 +17,7 @@ from vitrail.verbs.weights import count_parameters, open_weights
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Description(Tabular):
-    """What a file of weights holds."""
+    """The contents of a file of weights."""
 
     file: str
     """The file or folder."""
@@ -34,16 +34,16 @@ class Description(Tabular):
     preprocessing: Preprocessing | None
     """How images become input."""
     provenance: Mapping[str, Any]
-    """Where the weights come from."""
+    """The origin of the weights."""
     digest: str | None
     """SHA-256 that the file carries and that was checked."""
     notes: tuple[str, ...]
-    """What to know about what was read, a sentence each."""
+    """Notes about the file, a sentence each."""
     settings: Mapping[str, Any]
-    """Config, numerics, labels, preprocessing and provenance as values that JSON can hold."""
+    """Config, numerics, labels, preprocessing and provenance as plain values for JSON."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
+        """Return everything as plain values for JSON."""
         return {
             "file": self.file,
             "format": self.format,
@@ -77,7 +77,7 @@ def show(
     num_heads: int | None = None,
     architecture: str | None = None,
 ) -> Description:
-    """Describe what a file of weights holds: config, parameters, labels, preprocessing, provenance, digest.
+    """Describe a file of weights: config, parameters, labels, preprocessing, provenance, digest.
 
     The file or folder may be of any format. `image_size` and `num_heads` are for files of other libraries that do not
     record them. `pickle` lets torch's own files (.pth, .bin) be opened, of which only tensors are read.

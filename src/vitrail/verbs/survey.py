@@ -39,16 +39,16 @@ MOST_PIXELS = 4096  # and even then
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Survey(Tabular):
-    """What is in some data, and what is wrong with it."""
+    """The contents of data, and its problems."""
 
     scan: Scan
     """Every image of every split, as arrays."""
     findings: Findings
-    """What is there more than once."""
+    """Images that occur more than once."""
     near: int | None
-    """Bits in which the hashes of near duplicates may differ; None where they were not looked for."""
+    """Bits in which the hashes of near duplicates may differ; None where they were not searched."""
     seed: int
-    """Decides what augmentation shows."""
+    """Decides the augmented samples."""
     clean_list: CleanList | None = None
     """The clean list that was written with the survey."""
     sheet_file: Path | None = None
@@ -76,7 +76,7 @@ class Survey(Tabular):
         return tuple((self.scan.name(twin.row), self.scan.name(twin.other)) for twin in self.findings.leaks)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
+        """Return everything as plain values for JSON."""
         return self._summary | {
             "files": all_files(self.scan.splits),
             "near_bits": self.near,
@@ -109,7 +109,7 @@ class Survey(Tabular):
         image_size: int | Size | None = None,
         force: bool = False,
     ) -> Path:
-        """Write a page with the classes, what augmentation makes of them, and the leaks.
+        """Write a page with the classes, augmented samples, and the leaks.
 
         "paper" is crop and flip, "strong" these with RandAugment and erasing, "none" nothing but resizing. Without an
         `image_size`, augmented images have that of all images if it is one and at most 224 px, else 224 px. A file of
@@ -151,7 +151,7 @@ def survey(
 ) -> Survey:
     """Read every image of some data to its end, and report classes, splits, sizes, broken files, duplicates and leaks.
 
-    `data` is anything that `vitrail.data.open` opens, or what it returned; `split` takes one split only. One pile of
+    `data` is anything that `vitrail.data.open` opens, or its result; `split` takes one split only. One pile of
     images is split by `val_fraction` and `seed`. Hashes of near duplicates may differ in `near` bits of 63, from 0 to
     11; None finds exact ones only. `sheet` and `clean` write what `Survey.sheet` and `Survey.clean` write, with
     `force` also over a file of another kind, and are refused before the work if they cannot be.
@@ -181,7 +181,7 @@ def survey(
 
 
 def _open(data: str | os.PathLike[str] | Dataset, split: str | None, options: dict[str, Any]) -> dict[str, Dataset]:
-    """Open the splits; what training would refuse, such as classes that only the test has, becomes a note."""
+    """Open the splits; a problem that training would refuse, such as classes only in the test split, becomes a note."""
     if isinstance(data, Dataset):
         return {data.split or "all": data}
 

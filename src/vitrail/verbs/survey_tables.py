@@ -1,4 +1,4 @@
-"""The tables of a survey: what is there, and what is wrong; nothing that is not there is mentioned."""
+"""The tables of a survey: contents and problems, without empty ones."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,12 +34,12 @@ def class_table(report: dict[str, Any]) -> Table:
     """Count the images of each class in each split; of many classes, the largest and the smallest."""
     splits, names = report["splits"], report["classes"]
     total = [sum(split["counts"][at] for split in splits.values()) for at in range(len(names))]
-    shown, notes = list(range(len(names))), []
+    indices, notes = list(range(len(names))), []
     if len(names) > MOST_CLASSES:
-        order = sorted(shown, key=lambda at: (-total[at], at))
-        shown = order[: MOST_CLASSES // 2] + order[-(MOST_CLASSES // 2) :]
+        order = sorted(indices, key=lambda at: (-total[at], at))
+        indices = order[: MOST_CLASSES // 2] + order[-(MOST_CLASSES // 2) :]
         notes = [f"The {MOST_CLASSES // 2} largest and smallest of {len(names):,} classes; `to_dict()` lists all."]
-    rows = [(names[at], *(f"{split['counts'][at]:,}" for split in splits.values())) for at in shown]
+    rows = [(names[at], *(f"{split['counts'][at]:,}" for split in splits.values())) for at in indices]
     if any(split["unlabelled"] for split in splits.values()):
         rows.append(("no label", *(f"{split['unlabelled']:,}" for split in splits.values())))
     rows.append(("all", *(f"{split['images']:,}" for split in splits.values())))
@@ -62,7 +62,7 @@ def _image_table(report: dict[str, Any]) -> Table:
             note = f"largest class / smallest; as {effective:.1f} equal classes"
             rows.append((f"imbalance of {name}", f"{ratio:.2f}", note))
     copies = sum(len(group) - 1 for group in report["exact"])
-    near = "not looked for" if report["near_bits"] is None else f"{len(report['near']):,} pairs"
+    near = "not searched" if report["near_bits"] is None else f"{len(report['near']):,} pairs"
     rows += [
         ("unreadable", f"{len(report['unreadable']):,}", ""),
         ("exact duplicates", f"{copies:,}", "copies within a split"),
@@ -73,13 +73,13 @@ def _image_table(report: dict[str, Any]) -> Table:
 
 
 def _ending(report: dict[str, Any]) -> Table:
-    """Return the notes, and what was written."""
+    """Return the notes, and the written files."""
     sheet, clean = report["sheet"], report["clean"]
     notes = [f"note: {note}" for note in report["notes"]]
     notes += [f"The pictures are in {sheet}."] * (sheet is not None)
     if clean:
         notes.append(f"{clean['file']} lists {clean['images']:,} images; {len(clean['left_out']):,} were left out.")
-        notes += [f"It lies outside their folder: open it with `root='{clean['root']}'`."] * (clean["root"] is not None)
+        notes += [f"It is outside their folder: open it with `root='{clean['root']}'`."] * (clean["root"] is not None)
     return Table(notes=tuple(notes))
 
 

@@ -1,47 +1,23 @@
-"""Train a model: settle what is asked (recipe, data, model, length, or a stored run), and bring the run to its end."""
+"""Train a model that names the classes of images."""
 
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from vitrail.base.errors import InputError
-from vitrail.base.ranks import Ranks
-from vitrail.base.reading import read_json
-from vitrail.base.settings import to_dict
-from vitrail.recipes.names import find_recipe
-from vitrail.runs.conduct import conduct
-from vitrail.runs.config import DataConfig, Execution, RunConfig, differences, read_config, with_settings
-from vitrail.runs.data import RunData, absolute, check_same, open_run_data
-from vitrail.runs.folder import RunFolder
-from vitrail.runs.request import Request, complete, evaluate_every, needs_labels
-from vitrail.runs.speed import largest_micro_batch, steps_for
-from vitrail.runs.train import Run
-from vitrail.training.signals import StopSignal
-from vitrail.verbs.extend import extended_folder, settle_extension
-from vitrail.verbs.frame import set_aside, training_frame
+from vitrail.verbs.frame import training_frame
 from vitrail.verbs.keywords import TrainKeywords
-from vitrail.verbs.request import LENGTHS, RunRequest, make_request
+from vitrail.verbs.request import ClassifierRequest, make_request
+from vitrail.verbs.settle import ScratchRequest, conduct_training, stored_execution
 from vitrail.verbs.trained import TrainedRun
-from vitrail.verbs.watch import Watcher, Words, print_choices
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainRequest(RunRequest):
+class TrainRequest(ScratchRequest, ClassifierRequest):
     """The keywords of `vitrail.train`."""
-
-    model: str | None = None
-    """A model of the paper, such as S/16, R50+B/16 or R50x1."""
-    channels: int | None = None
-    """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
-    config: str | Path | None = None
-    """Settings to run again: the config.json of a run."""
-    extend: str | Path | None = None
-    """A run to train for longer, as a new one that begins with its state: for `steps`, `epochs` or `minutes` more."""
 
 
 def train(data: str | Path | None = None, *, quiet: bool = False, **keywords: Unpack[TrainKeywords]) -> TrainedRun:
-    """Train a model on a folder of images, or on any other data; what is not given follows from the data by a rule.
+    """Train a model on a folder of images, or on any other data; other settings follow from the data by a rule.
 
         >>> run = vitrail.train("sample", steps=2, batch=8, fraction=0.01, out="run", quiet=True)
         >>> run.result.steps, run.report.name, run.model.config.num_classes
@@ -56,121 +32,3 @@ def train(data: str | Path | None = None, *, quiet: bool = False, **keywords: Un
     request = make_request(TrainRequest, data, keywords)
     with training_frame(request.threads, request.device, stored_execution(request)) as (ranks, stop):
         return conduct_training(request, ranks, stop, quiet=quiet)
-
-
-def conduct_training(
-    request: TrainRequest, ranks: Ranks, stop: StopSignal, *, quiet: bool = False, words: Words = str
-) -> TrainedRun:
-    """Settle a request and bring its run to the end; every rank calls it."""
-    run, quiet = settle(request, ranks), quiet or not ranks.first
-    if not quiet:
-        print_choices(run, words)
-    with Watcher(run.config, quiet=quiet, words=words) as watcher:
-        if request.restart:
-            set_aside(run.folder, ranks, watcher.note)
-        return TrainedRun(folder=run.folder.path, result=conduct(run, watcher, stop))
-
-
-def settle(request: TrainRequest, ranks: Ranks) -> Run:
-    """Decide everything that was not asked for, and return the run; nothing is trained or written yet.
-
-    Every rank calls it. With `minutes`, or an automatic micro-batch, some steps are tried out and thrown away.
-    """
-    began = time.monotonic()
-    if request.extend is not None:
-        request.refuse(("model", "channels", "config", "resume"), "extend")
-        folder = RunFolder(path=Path(request.out or extended_folder(request.extend)))
-        config, data = settle_extension(request, request.extend, folder, ranks)
-    else:
-        config, data = _stored(request) if _is_stored(request) else _new(request, ranks)
-        folder = _folder(request, config)
-    run = Run(config=config, data=data, folder=folder, ranks=ranks, began=began)
-    run.check()
-    if folder.config.is_file() and folder.begun and not request.restart:
-        stored = folder.read_config()
-        if not differences(config, stored):  # another run is refused for its settings
-            check_same(data, stored, same_data=request.same_data)
-    return run
-
-
-def stored_execution(request: TrainRequest) -> Execution | None:
-    """Return how the work of a stored run was done, before ranks and threads are settled; None for a new run."""
-    if request.extend is not None:
-        return RunFolder(path=Path(request.extend)).read_config().execution
-    return _read_stored(request).execution if _is_stored(request) else None
-
-
-def _new(request: TrainRequest, ranks: Ranks) -> tuple[RunConfig, RunData]:
-    data_config = request.data_config(request.data or "sample")
-    recipe = find_recipe(request.recipe, request.size)
-    changes = request.changes
-    data = open_run_data(data_config, seed=changes.get("seed", 0), needs_labels=needs_labels(changes))
-    asked = Request(
-        recipe=recipe,
-        model=request.model,
-        image_size=request.size,
-        channels=request.channels,
-        steps=request.steps,
-        epochs=request.epochs,
-        settings=request.changes | request.execution,
-    )
-    config = complete(asked, data_config, data)
-    trial = Run(config=config, data=data, folder=_folder(request, config), ranks=ranks)
-    if request.micro_batch == "auto":
-        micro = {"execution.micro_batch": largest_micro_batch(trial)}
-        asked = replace(asked, settings={**asked.settings, **micro})
-        trial = replace(trial, config=complete(asked, data_config, data))
-    if request.minutes is None:
-        return trial.config, data
-    return _timed(request.minutes, request.restart, asked, data_config, trial), data
-
-
-def _timed(minutes: float, restart: bool, asked: Request, data_config: DataConfig, trial: Run) -> RunConfig:
-    """Return the run with as many steps as fit into a time, or as many as it has when it was begun before."""
-    folder, batch, cadence = trial.folder, trial.config.batch, asked.settings.get("evaluate_every")
-    stored = folder.read_config().steps if folder.config.is_file() and folder.begun and not restart else None
-    steps = stored or steps_for(
-        trial, minutes, lambda steps: cadence or evaluate_every(steps, batch, trial.data.held_out)
-    )
-    return replace(complete(replace(asked, steps=steps), data_config, trial.data), minutes=minutes)
-
-
-def _is_stored(request: TrainRequest) -> bool:
-    return request.resume is not None or request.config is not None
-
-
-def _read_stored(request: TrainRequest) -> RunConfig:
-    if request.resume is not None:
-        return RunFolder(path=Path(request.resume)).read_config()
-    path = Path(str(request.config))
-    return read_config(read_json(path), f"the settings in {path}")
-
-
-def _stored(request: TrainRequest) -> tuple[RunConfig, RunData]:
-    """Return the settings of a stored run; one that is resumed may differ only in how the work is done."""
-    shaping = ("model", "channels") if request.resume is None else ("model", "channels", "config", "out")
-    request.refuse((*LENGTHS, *shaping), "config" if request.resume is None else "resume")
-    stored, changes = _read_stored(request), request.changes
-    if request.steps is not None:
-        changes |= {"steps": request.steps, "minutes": None}
-    if request.data is not None:
-        changes["data.where"] = absolute(str(request.data))
-    settings = with_settings(to_dict(stored), changes | request.execution)
-    config = read_config(settings, "the settings of this run")
-    if request.resume is not None and (apart := differences(config, stored)):
-        raise InputError(
-            f"{request.resume} is a run with other settings: {'; '.join(apart)}. Leave these out to resume it, "
-            "`extend` it to train for longer, or start a new run with another `out`."
-        )
-    data = open_run_data(config.data, seed=config.seed, needs_labels=config.objective.needs_labels)
-    check_same(data, config, every_image=request.resume is not None, same_data=request.same_data)
-    return replace(config, facts=data.facts), data
-
-
-def _folder(request: TrainRequest, config: RunConfig) -> RunFolder:
-    """Return the folder that was asked for, or one named for data and model."""
-    if path := request.resume or request.out:
-        return RunFolder(path=Path(path))
-    data = Path(config.data.where).name or Path(config.data.where).resolve().name
-    model = config.model.slug if request.model is None else request.model.replace("/", "-")
-    return RunFolder(path=Path("runs") / f"{data}-{model}")

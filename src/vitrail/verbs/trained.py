@@ -18,7 +18,7 @@ from vitrail.runs.series import Table
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TrainedRun:
-    """What `vitrail.train` returns; everything lies in `folder`."""
+    """The result of `vitrail.train`; everything is in `folder`."""
 
     folder: Path
     """The folder of the run."""
@@ -28,12 +28,12 @@ class TrainedRun:
 
     @property
     def accuracy(self) -> float | None:
-        """The share of right answers on the images that were not learned from; None where there are none."""
+        """The share of right answers on images outside of training; None without any."""
         return self.result.accuracy
 
     @cached_property
     def model(self) -> Model:
-        """The trained model, read from its file when first asked for."""
+        """The trained model, read from its file on first use."""
         return load(self.model_file)
 
     @property
@@ -43,7 +43,7 @@ class TrainedRun:
 
     @property
     def report(self) -> Path:
-        """The page that shows what happened."""
+        """The report page."""
         return RunFolder(path=self.folder).report
 
     @property
@@ -57,15 +57,18 @@ class TrainedRun:
         return read_measurements(self.folder / "metrics.jsonl")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON holds them."""
+        """Return the figures for JSON."""
         return self.result.as_dict()
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return the figures and where everything lies: name, value, note."""
+        """Return the figures and the paths of the files: name, value, note."""
         result, cost = self.result, self.result.cost
         rows = []
         if result.accuracy is not None:
             rows.append(("accuracy", f"{result.accuracy:.2%}", f"{result.images} images of {result.split}"))
+        for name, words in (("probe_accuracy", "few-shot"), ("probe_found", "copies found")):
+            if name in result.figures:
+                rows.append((words, f"{result.figures[name]:.2%}", "of frozen features"))
         if cost.images_per_second is not None:
             rows.append(("speed", f"{cost.images_per_second:.0f} images/s", f"{cost.share_of_peak or 0:.0%} of peak"))
             rows.append(("time", f"{cost.seconds:.0f} s", f"{result.epochs:.1f} epochs"))
@@ -87,7 +90,7 @@ class TrainedRun:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FinetunedRun(TrainedRun):
-    """What `vitrail.finetune` returns: the run on all training images, and what led to its learning rate."""
+    """The result of `vitrail.finetune`: the run on all training images, and the sweep behind its learning rate."""
 
     tuned: Finetuned
     """Everything that was run."""
@@ -104,7 +107,7 @@ class FinetunedRun(TrainedRun):
         return self.tuned.sweep
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON holds them, with the rates that were tried."""
+        """Return the figures for JSON, with the rates that were tried."""
         return self.tuned.as_dict()
 
     def rows(self) -> list[tuple[str, str, str]]:

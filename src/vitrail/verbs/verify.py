@@ -9,12 +9,14 @@ from vitrail.base.files import path_of
 from vitrail.base.table import Table, Tabular
 from vitrail.checkpoint.files import is_finite
 from vitrail.model.patches import Size
+from vitrail.published.find import find_published
+from vitrail.published.record import changed_files
 from vitrail.verbs.weights import open_weights
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Verification(Tabular):
-    """What a check of a file found."""
+    """The result of a file's check."""
 
     file: str
     """The file or folder."""
@@ -23,9 +25,9 @@ class Verification(Tabular):
     tensors: int = 0
     """How many tensors were read to their end."""
     digest: str | None = None
-    """SHA-256 that the file carries and that holds."""
+    """SHA-256 that the file carries and that matches."""
     problems: tuple[str, ...] = ()
-    """What is wrong, a sentence each."""
+    """The problems, a sentence each."""
 
     @property
     def good(self) -> bool:
@@ -33,7 +35,7 @@ class Verification(Tabular):
         return not self.problems
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as values that JSON can hold."""
+        """Return everything as plain values for JSON."""
         return {
             "file": self.file,
             "good": self.good,
@@ -48,7 +50,7 @@ class Verification(Tabular):
         if self.problems:
             return tuple(f"{self.file}: {problem}" for problem in self.problems)
         digest = (
-            f"SHA-256 {self.digest} holds" if self.digest else f"{self.format} files carry no digest; the layout fits"
+            f"SHA-256 {self.digest} matches" if self.digest else f"{self.format} files carry no digest; the layout fits"
         )
         return (f"{self.file}: good. {self.tensors} tensors, all finite; {digest}.",)
 
@@ -68,14 +70,19 @@ def verify(
     """Check that a file of weights is whole, fits its own description, and has no NaN.
 
     Our own files carry a SHA-256, which shows a single changed bit; others are read to the end and matched against
-    their layout. A file that is not good is a result, and a path without a file an error. The keywords are those of
-    `vitrail.show`.
+    their layout; a published model is held to the digests of its download. A file that is not good is a result, and a
+    path without a file an error. The keywords are those of `vitrail.show`.
 
     >>> vitrail.verify("model.safetensors").good
     True
     """
-    if not path_of(path, "path").exists():
+    place = find_published(path)
+    if place is None and not path_of(path, "path").exists():
         raise InputError(f"there is no file or folder {path}.")
+    if place is not None and (changed := changed_files(place.record)):
+        listed = ", ".join(changed)
+        problem = f"{listed} changed after the download: the SHA-256 is not the one that was recorded; pull it again."
+        return Verification(file=str(path), problems=(problem,))
     try:
         contents = open_weights(
             path, pickle=pickle, image_size=image_size, num_heads=num_heads, architecture=architecture

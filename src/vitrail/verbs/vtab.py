@@ -1,4 +1,4 @@
-"""From what is asked of VTAB-1k to a study that is ready: the model, the tasks that are there, a run for each."""
+"""From a request for VTAB-1k to a complete study: the model, the tasks in the folder, a run for each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,9 @@ from typing import Any, Unpack
 from vitrail.base.ranks import Ranks
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
+from vitrail.published.find import model_name
 from vitrail.runs.config import Device
-from vitrail.runs.start import model_name, open_source
+from vitrail.runs.start import open_source
 from vitrail.studies.vtab import VtabResult, VtabStudy, task_data, task_run
 from vitrail.studies.vtab_tasks import TASKS, find_tasks
 from vitrail.verbs.frame import training_frame
@@ -34,7 +35,7 @@ class VtabRequest:
     model: str | Path
     """The model to begin with."""
     root: str | Path
-    """The folder in which the folders of the tasks lie."""
+    """The folder with the folders of the tasks."""
     tasks: Sequence[str] = ()
     """Tasks to run; all that are there unless some are named."""
     out: str | Path | None = None
@@ -54,7 +55,7 @@ class VtabRequest:
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The settings that were asked for, by path."""
+        """The requested settings, by path."""
         return {path: getattr(self, name) for name, path in PATHS.items() if getattr(self, name) is not None}
 
 
@@ -74,7 +75,7 @@ def vtab(model: str | Path, root: str | Path, *, quiet: bool = False, **keywords
 
 
 def settle_vtab(request: VtabRequest, ranks: Ranks) -> VtabStudy:
-    """Open every task before the first one starts, so that what is wrong with the last is reported now."""
+    """Open every task before the first one starts, so that a problem with the last is reported now."""
     root = Path(request.root)
     folders = find_tasks(root, request.tasks)
     source = open_source(

@@ -1,4 +1,4 @@
-"""What the user sees of a run on stderr: its settings before, a bar on a terminal or lines elsewhere during."""
+"""A run on stderr: its settings before, a bar on a terminal or lines elsewhere during."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vitrail.base.printable import line, printable
 from vitrail.base.readable import counted
+from vitrail.evaluation.spread import COLLAPSED
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
 from vitrail.runs.config import RunConfig
@@ -20,12 +21,20 @@ QUIET_SECONDS = 5.0
 """Without a terminal, at least so long between two lines."""
 
 
+COLLAPSES = {
+    "probe_spread": "the features of all images point in nearly one direction",
+    "mean_entropy": "the teacher gives nearly one answer to all images",
+}
+"""Measurements that come near 0 when a model that learns without labels collapses."""
+
+
 class Watcher:
     """Shows the measurements of a run as they come: a bar on a terminal, plain lines elsewhere; all on stderr."""
 
     def __init__(self, config: RunConfig, *, quiet: bool, words: Words = str) -> None:
         self.steps, self.quiet, self.words = config.steps, quiet, words
         self.values: dict[str, float] = {}
+        self.warned: set[str] = set()
         self.printed = self.began = time.monotonic()
         self.first = 0
         console = Console(stderr=True)
@@ -53,7 +62,7 @@ class Watcher:
             self.note(f"resuming from step {step} of {self.steps}.")
 
     def note(self, sentence: str) -> None:
-        """Say something besides."""
+        """Print a note."""
         if self.quiet:
             return
         text = f"vitrail: {self.words(sentence)}"
@@ -73,13 +82,17 @@ class Watcher:
                 self.bar.update(self.task, total=self.steps)
             return
         self.values |= values
+        for name, words in COLLAPSES.items():
+            if values.get(name, 1.0) < COLLAPSED and name not in self.warned:
+                self.warned.add(name)
+                self.note(f"{words}: the model has collapsed ({name} is {values[name]:.3f} at step {step}).")
         if self.quiet:
             return
         text = describe(self.values)
         if self.bar is not None:
             self.bar.update(self.task, completed=step, description=text)
             return
-        now, evaluated = time.monotonic(), any(name.startswith("val_") for name in values)
+        now, evaluated = time.monotonic(), any(name.startswith(("val_", "probe_")) for name in values)
         if evaluated or now - self.printed >= QUIET_SECONDS:
             self.printed = now
             left = (now - self.began) / max(step - self.first, 1) * (self.steps - step)
@@ -90,7 +103,13 @@ def describe(values: dict[str, float]) -> str:
     """Write measurements in a line."""
     parts = [f"loss {values['loss']:.3f}"] if "loss" in values else []
     parts += [f"accuracy {values['accuracy']:.1%}"] if "accuracy" in values else []
-    parts += [f"held-out {values['val_accuracy']:.1%}"] if "val_accuracy" in values else []
+    for name, words in (
+        ("patch_accuracy", "patches"),
+        ("val_accuracy", "val accuracy"),
+        ("probe_accuracy", "few-shot"),
+        ("probe_found", "copies found"),
+    ):
+        parts += [f"{words} {values[name]:.1%}"] if name in values else []
     parts += [f"{values['images_per_second']:.0f} images/s"] if "images_per_second" in values else []
     return "  ".join(parts)
 
@@ -104,12 +123,13 @@ def watched(config: RunConfig, title: str, *, quiet: bool, words: Words = str) -
 
 
 def print_choices(run: Run, words: Words = str) -> None:
-    """Print, before it starts, what the run is."""
+    """Print the settings of a run before it starts."""
     config, data, folder = run.config, run.data, run.folder
     need, model = cost(config.model), config.model
-    held = "nothing" if data.held is None else f"{len(data.held)} of {data.held.split}"
+    classes = f" of {data.classes} classes" if data.classes else ""
+    evaluation = "nothing" if data.evaluation is None else f"{len(data.evaluation)} of {data.evaluation.split}"
     lines = {
-        "data": f"{config.data.where}: {len(data.train)} images of {data.classes} classes; held out: {held}",
+        "data": f"{data.train.where}: {len(data.train)} images{classes}; held out: {evaluation}",
         "model": f"{model.summary}, {counted(need.parameters)} parameters, {counted(need.macs, 'MACs')} an image",
         "images": f"{size_text(config.preprocessing.image_size)} pixels, {model.channels} channels",
         "length": f"{config.steps} steps of {config.batch} images, {config.epochs:.1f} epochs",
@@ -121,14 +141,14 @@ def print_choices(run: Run, words: Words = str) -> None:
     for name, value in lines.items():
         line(f"{name:13}{value}")
     notes = list(data.notes)
-    if config.patience is not None and data.held is not None and data.held.split == "test":
+    if config.patience is not None and data.evaluation is not None and data.evaluation.split == "test":
         notes.append("the best weights are chosen on the test images, so their accuracy will be a little too high.")
     for note in notes:
         line(f"vitrail: {words(note)}")
 
 
 def regularisation(config: RunConfig) -> str:
-    """Name what makes a run generalise, or go faster."""
+    """Name the settings that make a run generalise better, or faster."""
     augmentation = config.augmentation
     parts = [f"{augmentation.crop} crop"] + (["flip"] if augmentation.flip else [])
     for name in ("mixup", "cutmix"):

@@ -1,4 +1,4 @@
-"""Files of weights as the verbs take them: what a file of another library leaves open may be given."""
+"""Files of weights as the verbs take them, with settings that a file of another library does not state."""
 
 import math
 from pathlib import Path
@@ -17,7 +17,7 @@ def open_weights(
     num_heads: int | None,
     architecture: str | None,
 ) -> Contents:
-    """Read what a file says; its tensors are read when they are needed."""
+    """Read a file's settings; its tensors are read when they are needed."""
     hints: dict[str, Any] = {"image_size": image_size, "num_heads": num_heads, "architecture": architecture}
     return read(path, pickle=pickle, **{name: value for name, value in hints.items() if value is not None})
 

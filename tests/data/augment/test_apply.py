@@ -14,9 +14,10 @@ from vitrail.base.seeds import key, keys, uniform
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.base.shapes import PixelBatch
 from vitrail.data.augment import enhance
-from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation, augment, augment_all, jitter
+from vitrail.data.augment.apply import NO_AUGMENTATION, Augmentation, augment, augment_all
 from vitrail.data.augment.crop import inception_box
 from vitrail.data.augment.geometry import bilinear, resize_boxes
+from vitrail.data.augment.jitter import jitter
 from vitrail.data.pixels.resize import resize, resize_box
 
 EVERYTHING = Augmentation(

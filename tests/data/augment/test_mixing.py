@@ -1,10 +1,13 @@
 """Mixup and cutmix."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
+from vitrail.base.errors import ConfigError
 from vitrail.base.shapes import PixelBatch
 from vitrail.data.augment.mixing import beta, cutmix, mix, mixup
 from vitrail.data.augment.settings import Augmentation
@@ -21,6 +24,19 @@ def batch(count: int, channels: int = 3, size: tuple[int, int] = (6, 8)) -> tupl
 def test_shares_follow_the_beta_distribution(alpha: float) -> None:
     draws = np.random.default_rng(0).random(5000)
     np.testing.assert_allclose(beta(alpha, draws), stats.beta.ppf(draws, alpha, alpha), atol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 100.0])
+def test_shares_at_the_bounds_are_numbers(alpha: float) -> None:
+    shares = beta(alpha, np.random.default_rng(0).random(5000))
+    assert ((shares >= 0) & (shares <= 1)).all()
+
+
+@pytest.mark.parametrize("name", ["mixup", "cutmix"])
+@pytest.mark.parametrize("alpha", [-1.0, 1e-320, 1000.0, math.inf, math.nan])
+def test_shares_that_would_not_be_numbers_are_refused(name: str, alpha: float) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is .*, but must be 0 or from 1e-06 to 100"):
+        Augmentation(**{name: alpha})
 
 
 @pytest.mark.parametrize("channels", [1, 3, 13])

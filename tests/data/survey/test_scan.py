@@ -46,7 +46,7 @@ def test_one_look_tells_what_is_in_an_array(channels, mode) -> None:
         (JPEG[: len(JPEG) // 2], "broken or truncated"),
         (GREY[:100], "broken or truncated"),
         (b"", "empty"),
-        (b"words", "no JPEG, PNG"),
+        (b"words", "not a JPEG, PNG"),
         ("input/output error", "could not be read: input/output error"),
     ],
 )

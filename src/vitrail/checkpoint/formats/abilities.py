@@ -66,6 +66,8 @@ class Abilities:
     """Kinds of positions, at the input."""
     rectangles: bool = True
     """Whether images and patches may be other than square."""
+    channels: tuple[int, ...] | None = None
+    """How many channels its images may have; None stands for any."""
     numerics: dict[str, Any] = field(default_factory=dict)
     """Settings of ours that its code fixes: outputs change when ours are others."""
     backbone_numerics: dict[str, Any] = field(default_factory=dict)
@@ -112,6 +114,7 @@ def _lacking_of_vit(config: ViTConfig, abilities: Abilities) -> list[str]:
         f"positions at {config.position_placement}": config.position_placement == "input",
         f"an image of {config.image_size[0]}x{config.image_size[1]} or patches of "
         f"{config.patch_size[0]}x{config.patch_size[1]}, which are not square": abilities.rectangles or squares,
+        f"images of {config.channels} channels": abilities.channels is None or config.channels in abilities.channels,
         "a model without a last layer (num_classes=0)": abilities.headless or config.num_classes > 0,
     }
     reasons = [reason for reason, possible in checks.items() if not possible]

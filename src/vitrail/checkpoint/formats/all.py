@@ -4,7 +4,7 @@ from pathlib import Path
 
 from vitrail.base.errors import CheckpointError, did_you_mean
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats import bit, google, huggingface_write, timm, torchvision
+from vitrail.checkpoint.formats import bit, google, huggingface_write, openclip, timm, torchvision
 from vitrail.checkpoint.formats.format import Format
 from vitrail.checkpoint.formats.names import NAMES
 
@@ -17,12 +17,13 @@ FORMATS: tuple[Format, ...] = (
     bit.TIMM,
     *huggingface_write.FORMATS,
     torchvision.FORMAT,
+    openclip.FORMAT,
 )
 
 
 def write_any(contents: Contents, path: Path, name: str, *, lossy: bool = False) -> Contents:
     """Write a file of somebody else's format, and return what was written, with notes."""
-    forms = [form for form in FORMATS if form.name == name]
+    forms = [form for form in FORMATS if form.name == name and form.write is not None]
     if not forms:
         raise CheckpointError(
             f"there is no format {name!r}; choose one of {', '.join(NAMES)}.{did_you_mean(name, NAMES)}"

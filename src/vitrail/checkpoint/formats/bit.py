@@ -75,14 +75,14 @@ def read_timm(weights: Weights) -> Contents:
         **_TIMM_NUMERICS,
     )
     tensors = read_layout(timm_layout(config.blocks), source, config, "the timm ResNet that its tensors tell of")
-    given = setting(settings, "pretrained_cfg", dict, {})
-    stated = given.get("mean") is not None
+    published = setting(settings, "pretrained_cfg", dict, {})
+    stated = published.get("mean") is not None
     return Contents(
         format="timm",
         config=config,
         tensors=tensors,
         labels=read_labels(settings.get("label_names"), config.num_classes),
-        preprocessing=from_config(given, config.image_size, channels) if stated else None,
+        preprocessing=from_config(published, config.image_size, channels) if stated else None,
         doubt=None if stated else ask_pixels(source.origin, "timm's ResNets differ in how they crop"),
     )
 

@@ -1,6 +1,8 @@
 """Which format a file is of: by what it holds, never by its name."""
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +18,26 @@ from vitrail.checkpoint.formats.folder import FOLDER_FILES, read_json
 from vitrail.checkpoint.formats.format import Weights
 from vitrail.checkpoint.formats.huggingface_types import refusal
 from vitrail.checkpoint.formats.names import NAMES, FormatName
+from vitrail.checkpoint.formats.released import with_plain_names
+from vitrail.checkpoint.formats.shards import INDEXES, open_shards
+from vitrail.checkpoint.formats.strangers import refuse_stranger
 from vitrail.checkpoint.infer import Hints
 from vitrail.checkpoint.pickled import open_pickled
 from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
+from vitrail.checkpoint.wrappers import Training
+from vitrail.data.preprocessing import preset
+from vitrail.published.catalogue import nearest
 
-_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+_HUB = re.compile(r"[\w-]+/[\w.-]+(@[\w.-]+)?")
+"""Names as a hub of models has them: owner/name."""
 
 
 def read_any(path: Path, hints: Hints, *, pickle: bool = False, resident: bool = False) -> Contents:
     """Read a file or folder of any supported format; `resident` keeps its tensors in memory, not in the file."""
     try:
         if not path.exists():
-            raise CheckpointError(f"there is no file or folder {path}.")
+            raise CheckpointError(_missing(path))
         if path.is_dir():
             return _read_folder(path, hints, pickle=pickle, resident=resident)
         return _read_file(path, hints, pickle=pickle, resident=resident)
@@ -37,6 +47,12 @@ def read_any(path: Path, hints: Hints, *, pickle: bool = False, resident: bool =
         raise CheckpointError(f"{path} needs more memory than there is.") from None
     except (OSError, ValueError) as error:  # the second: a name with a zero byte
         raise CheckpointError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+
+
+def _missing(path: Path) -> str:
+    """Write that there is no such file, and what a name of a hub would need."""
+    hub = f"; if {path} is a repository of Hugging Face, give hf:{path}" if _HUB.fullmatch(str(path)) else ""
+    return f"there is no file or folder {path}{hub}.{nearest(str(path))}"
 
 
 def holds_format(path: Path, name: FormatName) -> bool:
@@ -59,28 +75,43 @@ def holds_format(path: Path, name: FormatName) -> bool:
 
 def _read_folder(path: Path, hints: Hints, *, pickle: bool, resident: bool) -> Contents:
     weights = next((path / name for name in _WEIGHTS if (path / name).is_file()), None)
-    if weights is None:
-        sharded = any(path.glob("*.index.json"))
+    index = next((path / name for name in INDEXES if (path / name).is_file()), None)
+    if weights is not None:
+        return _read_file(weights, hints, pickle=pickle, resident=resident)
+    if index is None:
+        raise CheckpointError(f"the folder {path} has no {' or '.join(_WEIGHTS[:2])}; give the file itself.")
+    source = open_shards(index, lambda shard: _open_shard(shard, pickle=pickle, resident=resident))
+    return _recognise(source, path / _WEIGHTS[0], hints)
+
+
+def _open_shard(path: Path, *, pickle: bool, resident: bool) -> TensorSource:
+    """Open one of several files of weights."""
+    with open_regular(path, CheckpointError) as file:
+        start = file.read(512)
+    if _is_pickle(path, start):
+        _check_allowed(path, pickle=pickle)
+        return open_pickled(path, resident=resident).source
+    refuse_stranger(path, start)
+    return open_container(path, resident=resident).source
+
+
+def _check_allowed(path: Path, *, pickle: bool) -> None:
+    if not pickle:
         raise CheckpointError(
-            f"the folder {path} has no {' or '.join(_WEIGHTS)}"
-            + ("; its weights are in several files: save it again as one." if sharded else "; give the file itself.")
+            f"{path} is a torch file, which is a pickle and can hold programs; import it once, on purpose, with "
+            "`vitrail convert` or load(..., pickle=True), which reads tensors only."
         )
-    return _read_file(weights, hints, pickle=pickle, resident=resident)
 
 
 def _read_file(path: Path, hints: Hints, *, pickle: bool, resident: bool) -> Contents:
     with open_regular(path, CheckpointError) as file:
         start = file.read(512)
     if _is_pickle(path, start):
-        if not pickle:
-            raise CheckpointError(
-                f"{path} is a torch file, which is a pickle and can hold programs; import it once, on purpose, with "
-                "`vitrail convert` or load(..., pickle=True), which reads tensors only."
-            )
-        return _recognise(open_pickled(path, resident=resident), path, hints)
+        _check_allowed(path, pickle=pickle)
+        return _read_training(open_pickled(path, resident=resident), path, hints)
     if start[:2] == b"PK":
         return _recognise(open_archive(path), path, hints)
-    _check_text(path, start)
+    refuse_stranger(path, start)
     container = open_container(path, resident=resident)
     if is_store(container.metadata):
         return read_store(container)
@@ -100,26 +131,28 @@ def _is_pickle(path: Path, start: bytes) -> bool:
     return start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05") and start[8:9] != b"{"
 
 
-def _check_text(path: Path, start: bytes) -> None:
-    """Say what a text is that somebody saved under the name of weights."""
-    if not start:
-        raise CheckpointError(f"{path} is empty; get the file again.")
-    text = start.lstrip().lower()
-    if text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
-        raise CheckpointError(
-            f"{path} is a web page, not weights: the download ended on a page for people; get the file by its own link."
-        )
-    if text.startswith(b"version https://git-lfs"):
-        raise CheckpointError(f"{path} is a Git LFS pointer, not weights; fetch the file with `git lfs pull`.")
+def _read_training(training: Training, path: Path, hints: Hints) -> Contents:
+    """Read the weights of a torch file, with what the program that trained them tells."""
+    contents = _recognise(training.source, path, hints, training.settings).noting(*training.notes)
+    if training.preset is None or contents.doubt is None:
+        return contents
+    pixels = preset(training.preset, image_size=contents.config.image_size, channels=contents.config.channels)
+    return contents.noting(preprocessing=pixels, doubt=None)
 
 
-def _recognise(source: TensorSource, path: Path, hints: Hints) -> Contents:
+def _recognise(source: TensorSource, path: Path, hints: Hints, stated: Mapping[str, Any] | None = None) -> Contents:
     """Find the layout by the names of the tensors."""
-    names = set(source)
-    settings, pixels = _beside(path, "config.json"), _beside(path, "preprocessor_config.json")
+    pixels = _beside(path, "preprocessor_config.json")
+    settings = _beside(path, "open_clip_config.json" if path.name.startswith("open_clip") else "config.json")
+    settings = settings or dict(stated or {})
+    released = with_plain_names(source)
+    source, names = released.source, set(released.source)
+    hints = {**released.hints, **hints}
     for form in FORMATS:
         if form.read is not None and form.recognises(names):
-            return form.read(Weights(source=source, hints=hints, settings=settings, pixels=pixels))
+            weights = Weights(source=source, hints=hints, settings=settings, pixels=pixels)
+            contents = form.read(weights)
+            return contents.noting(*released.notes)
     if isinstance(kind := settings.get("model_type"), str):
         raise CheckpointError(refusal(kind, source.origin))
     raise CheckpointError(_why_unknown(names, source.origin))
@@ -152,8 +185,8 @@ def _origin_hints(container: Container) -> dict[str, Any]:
     """Return what the tensors of a file that Vitrail wrote for another library do not show."""
     try:
         config = json.loads(container.metadata.get("vitrail.origin", "{}")).get("config") or {}
-        told = config | (json.loads(container.metadata.get("vitrail.origin", "{}")).get("numerics") or {})
-        hints = {name: told[name] for name in ("num_heads", "pool", "gelu", "norm_eps") if name in told}
+        settings = config | (json.loads(container.metadata.get("vitrail.origin", "{}")).get("numerics") or {})
+        hints = {name: settings[name] for name in ("num_heads", "pool", "gelu", "norm_eps") if name in settings}
         return hints | ({"image_size": tuple(map(int, config["image_size"]))} if "image_size" in config else {})
     except (ValueError, TypeError, AttributeError, RecursionError):
         return {}  # `_restore_origin` says so

@@ -51,8 +51,8 @@ def setting(settings: dict[str, Any], name: str, kind: type[Setting], default: S
 
 def numbers(settings: dict[str, Any], name: str, default: tuple[float, ...]) -> tuple[float, ...]:
     """Return a list of numbers of a JSON table as a tuple."""
-    given = setting(settings, name, list, list(default))
-    return tuple(setting({name: value}, name, float, 0.0) for value in given)
+    values = setting(settings, name, list, list(default))
+    return tuple(setting({name: value}, name, float, 0.0) for value in values)
 
 
 def read_json(path: Path) -> dict[str, Any]:

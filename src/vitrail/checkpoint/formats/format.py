@@ -43,8 +43,8 @@ class Format:
     """Whether a file has it, by the names of its tensors; never where another layout reads the file."""
     read: Callable[[Weights], Contents] | None = None
     """Reads what `recognises` recognised."""
-    write: Callable[[Contents, Path], Contents]
-    """Writes a model that it can hold, and returns what was written, with notes."""
+    write: Callable[[Contents, Path], Contents] | None
+    """Writes a model that it can hold, and returns what was written, with notes; None where it is only read."""
 
     def lacks(self, contents: Contents) -> int:
         """Count the parts of a model that it cannot hold."""
@@ -57,6 +57,7 @@ class Format:
         abilities = self.abilities_for(contents.config)
         rewritten = fold_positions(contents, abilities.positions)
         check_expressible(rewritten.config, abilities, lossy=lossy)
+        assert self.write is not None  # noqa: S101 - `write_any` chooses among those that have one
         return self.write(rewritten.noting(config=with_numerics(rewritten.config, abilities)), path)
 
     def abilities_for(self, config: ModelConfig) -> Abilities:

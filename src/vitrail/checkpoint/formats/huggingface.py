@@ -4,6 +4,7 @@ ViT, DeiT, MAE, MSN, I-JEPA, DINOv2 with and without registers, DINOv3, and the 
 names on disk and those that transformers 5 keeps in memory are both read; the former are written.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -167,6 +168,9 @@ def _infer_grid(
         return Grid(size, 0, bool(size[0] % cell[0] or size[1] % cell[1]))
     shape = source.specs["positions"].shape
     count = source.shape("positions", len(shape) if len(shape) == 2 else 3)[-2]
+    if kind.name.startswith("dinov2"):  # whose tables are square, whatever images they are resized for
+        side = math.isqrt(max(count - prefix, 0))
+        sizes.append((side * cell[0], side * cell[1]))
     return tell_grid(count, cell, extras=(prefix,), hints=hints, origin=source.origin, sizes=sizes)
 
 
@@ -186,7 +190,7 @@ def _infer_gelu(
     """Tell the activation; a gate always has SiLU."""
     act = setting(tower, "hidden_act", str, kind.act)
     if gated:
-        if act not in ("silu", "swish", "gelu") or (act == "gelu" and kind.name == "dinov3_vit" and settings):
+        if kind.name == "dinov3_vit" and settings and act not in ("silu", "swish"):  # DINOv2 does not read it
             raise CheckpointError(f"{source.origin} has the activation {act!r} in a gated MLP; only silu is read.")
         return "erf"
     if "gelu" in hints:

@@ -59,10 +59,10 @@ PUBLISHED = {
 
 
 def read_pixels(
-    given: Mapping[str, Any], kind: str, image_size: Size, channels: int, origin: str
+    stated: Mapping[str, Any], kind: str, image_size: Size, channels: int, origin: str
 ) -> tuple[Preprocessing | None, str | None]:
     """Return how images become input, or the sentence that asks for it."""
-    settings = dict(given)
+    settings = dict(stated)
     if not settings:
         known = PUBLISHED.get(kind) if channels == 3 else None
         why = f"no preprocessor_config.json lies beside a model of the type {kind!r}"

@@ -41,7 +41,8 @@ def write(contents: Contents, path: Path, *, kind: Type, classes: tuple[str, str
     state = write_layout(layout(config, dialect), contents.tensors)
     headless = config.num_classes == 0
     bare = headless and config.projection_size is None
-    names = their_names(state, kind.names, "" if bare else kind.wrapper)
+    family = kind.names if not dialect.packed else {**kind.names, "shrink": "mlp.weights_out"}
+    names = their_names(state, family, "" if bare else kind.wrapper)
     state = state.renamed({names[word]: word for word in state})
     if kind.name in ("dinov2_with_registers", "dinov3_vit"):
         shape = (1, 1, config.dim) if kind.name == "dinov3_vit" else (1, config.dim)
@@ -64,7 +65,7 @@ def _with_mask_token(state: TensorSource, name: str, shape: tuple[int, ...]) -> 
     return TensorSource(
         origin=state.origin,
         specs=specs,
-        fetch=lambda asked: torch.zeros(shape, dtype=dtype) if asked == name else state[asked],
+        fetch=lambda wanted: torch.zeros(shape, dtype=dtype) if wanted == name else state[wanted],
     )
 
 

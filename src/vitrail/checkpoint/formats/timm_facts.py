@@ -108,12 +108,12 @@ def find_facts(
 def _rows(
     source: TensorSource, settings: Mapping[str, Any], hints: Mapping[str, Any]
 ) -> tuple[Mapping[str, Row], bool]:
-    given = hints.get("architecture")
-    if given is not None and plain_name(given) not in table():
+    answer = hints.get("architecture")
+    if answer is not None and plain_name(answer) not in table():
         raise CheckpointError(
-            f"timm has no Vision Transformer {given!r} that is known here.{did_you_mean(plain_name(given), table())}"
+            f"timm has no Vision Transformer {answer!r} that is known here.{did_you_mean(plain_name(answer), table())}"
         )
-    name = plain_name(given or setting(dict(settings), "architecture", str, ""))
+    name = plain_name(answer or setting(dict(settings), "architecture", str, ""))
     if name in table():
         return {name: table()[name]}, True
     parts, depth = parts_of(source.shapes), count_blocks(source, r"blocks\.(\d+)\.")

@@ -87,8 +87,8 @@ def infer(
 def _infer_grid(source: TensorSource, facts: Facts, settings: Mapping[str, Any], cell: Size, prefix: int) -> Grid:
     """Tell the image size from arguments, from `pretrained_cfg`, from the published files, from the positions."""
     stated = state_size(facts.arguments, "img_size")
-    given = setting(dict(settings), "pretrained_cfg", dict, {}).get("input_size")
-    stated += state_size({"size": given[1:]}, "size") if isinstance(given, list) else []
+    published_size = setting(dict(settings), "pretrained_cfg", dict, {}).get("input_size")
+    stated += state_size({"size": published_size[1:]}, "size") if isinstance(published_size, list) else []
     ways = [way for row in facts.rows.values() for way in row["tags"].values()] if facts.sized else []
     published = list(dict.fromkeys((way[4][0], way[4][1]) for way in ways))
     if "pos_embed" not in source:
@@ -124,6 +124,16 @@ def _infer_pool(source: TensorSource, facts: Facts, settings: Mapping[str, Any])
         if "attn_pool.latent" in source:
             return "attention"
         return "class-token" if "cls_token" in source and "fc_norm.weight" not in source else "mean"
+    pooled_norm = "fc_norm.weight" in source
+    if (
+        not word
+        and "pool" not in facts.hints
+        and all(("fc-norm" in row["parts"]) != pooled_norm for row in facts.rows.values())
+    ):
+        raise CheckpointError(
+            f"{source.origin} has {'a LayerNorm after pooling (fc_norm)' if pooled_norm else 'no fc_norm'}, unlike "
+            f"{next(iter(facts.rows))} in timm, so it may pool otherwise; give pool."
+        )
     pool: Pool = facts.tell("pool", POOLS.get(word))
     return pool
 

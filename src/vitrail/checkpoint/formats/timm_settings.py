@@ -32,7 +32,7 @@ _STATISTICS = {
 
 def arguments(config: ViTConfig) -> dict[str, Any]:
     """Return the arguments of timm's constructor for a model."""
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "img_size": list(config.image_size),
         "patch_size": list(config.patch_size),
         "in_chans": config.channels,
@@ -48,16 +48,16 @@ def arguments(config: ViTConfig) -> dict[str, Any]:
         "act_layer": _GELUS[config.gelu],
     }
     if config.layer_scale is not None:
-        given["init_values"] = config.layer_scale or 1.0  # timm takes 0 for none
+        settings["init_values"] = config.layer_scale or 1.0  # timm takes 0 for none
     if config.registers:
-        given["reg_tokens"] = config.registers
+        settings["reg_tokens"] = config.registers
     if config.norm_embedded:
-        given["pre_norm"] = True
+        settings["pre_norm"] = True
     if not config.norm_encoded:
-        given["final_norm"] = False
+        settings["final_norm"] = False
     if config.pool in ("mean", "attention") and config.num_prefix and config.first_pooled == 0:
-        given["pool_include_prefix"] = True
-    return given
+        settings["pool_include_prefix"] = True
+    return settings
 
 
 def _ratio(mlp_dim: int, dim: int) -> float:
@@ -78,14 +78,14 @@ def how_to_build(config: ViTConfig) -> str:
 
 def settings_of(contents: Contents, config: ViTConfig) -> dict[str, Any]:
     """Write the `config.json` of a folder: a model of timm's list with every argument given."""
-    given = arguments(config)
+    listed = arguments(config)
     pixels = contents.preprocessing or preset("timm", image_size=config.image_size, channels=config.channels)
     settings: dict[str, Any] = {
         "architecture": "vit_base_patch16_224",
         "num_classes": config.num_classes,
         "num_features": config.dim,
-        "global_pool": given["global_pool"],
-        "model_args": {name: value for name, value in given.items() if name != "num_classes"},
+        "global_pool": listed["global_pool"],
+        "model_args": {name: value for name, value in listed.items() if name != "num_classes"},
         "pretrained_cfg": {
             "input_size": [config.channels, *config.image_size],
             "interpolation": pixels.interpolation,
@@ -116,12 +116,12 @@ def read_preprocessing(
 
     What `pretrained_cfg` says comes first, then what the published files of the architectures that it may be agree on.
     """
-    given = setting(dict(settings), "pretrained_cfg", dict, {})
-    if given.get("mean") is not None:
-        mode = given.get("crop_mode") or "center"
+    published = setting(dict(settings), "pretrained_cfg", dict, {})
+    if published.get("mean") is not None:
+        mode = published.get("crop_mode") or "center"
         if mode not in ("center", "squash"):
             return None, f"{facts.origin} crops images in the way {mode!r}, which is not known; give preprocessing."
-        return from_config(given, config.image_size, config.channels), None
+        return from_config(published, config.image_size, config.channels), None
     ways = _published(settings, facts, config)
     if len(set(ways.values())) == 1:
         return next(iter(ways.values())), None
@@ -133,16 +133,16 @@ def read_preprocessing(
     return None, f"{ask_pixels(facts.origin, why)[:-1]}; or give the model's name in timm as `architecture`."
 
 
-def from_config(given: dict[str, Any], image_size: Size, channels: int) -> Preprocessing:
+def from_config(published: dict[str, Any], image_size: Size, channels: int) -> Preprocessing:
     """Take over what the `pretrained_cfg` of a `config.json` says, and timm's usual for what it does not."""
     usual = preset("timm", image_size=image_size, channels=channels)
     return replace(
         usual,
-        geometry="square" if given.get("crop_mode") == "squash" else "crop",
-        crop_fraction=setting(given, "crop_pct", float, usual.crop_fraction),
-        interpolation=setting(given, "interpolation", str, usual.interpolation),  # type: ignore[arg-type]
-        mean=numbers(given, "mean", usual.mean),
-        std=numbers(given, "std", usual.std),
+        geometry="square" if published.get("crop_mode") == "squash" else "crop",
+        crop_fraction=setting(published, "crop_pct", float, usual.crop_fraction),
+        interpolation=setting(published, "interpolation", str, usual.interpolation),  # type: ignore[arg-type]
+        mean=numbers(published, "mean", usual.mean),
+        std=numbers(published, "std", usual.std),
     )
 
 

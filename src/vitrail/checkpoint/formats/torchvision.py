@@ -6,9 +6,9 @@ from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.abilities import Abilities
 from vitrail.checkpoint.formats.folder import write_state
 from vitrail.checkpoint.formats.format import Format, Weights
+from vitrail.checkpoint.formats.torchvision_pixels import tell_pixels
 from vitrail.checkpoint.infer import count_blocks, tell_grid, tell_heads
 from vitrail.checkpoint.layout import BATCHED, Entry, Layout, named, patches_oihw, read_layout, write_layout
-from vitrail.data.preprocessing import preset
 from vitrail.model.config import ViTConfig
 
 _MLP = ("mlp.0", "mlp.3")
@@ -46,8 +46,10 @@ def read(weights: Weights) -> Contents:
         norm_eps=1e-6,
     )
     tensors = read_layout(layout(config, mlp), source, config, "the torchvision model that its tensors tell of")
-    pixels = preset("torchvision", image_size=image_size, channels=channels)
-    return Contents(format="torchvision", config=config, tensors=tensors, preprocessing=pixels, notes=notes)
+    pixels, doubt = tell_pixels(config, hints, source.origin)
+    return Contents(
+        format="torchvision", config=config, tensors=tensors, preprocessing=pixels, doubt=doubt, notes=notes
+    )
 
 
 def write(contents: Contents, path: Path) -> Contents:
@@ -89,6 +91,7 @@ FORMAT = Format(
         representation=True,
         headless=False,
         rectangles=False,
+        channels=(3,),
         numerics={"gelu": "erf", "norm_eps": 1e-6},
     ),
     recognises=recognises,

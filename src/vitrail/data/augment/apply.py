@@ -1,21 +1,38 @@
-"""What training does to one image: a pure function of its pixels, the settings, and some numbers in [0, 1)."""
+"""The augmentation of one image: a pure function of its pixels, the settings, and some numbers in [0, 1)."""
 
 from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
 
-from vitrail.base.shapes import NewPixels, Pixels
+from vitrail.base.shapes import NewPixels, PixelBatch, Pixels
 from vitrail.data.augment import enhance
+from vitrail.data.augment.blur import blur
 from vitrail.data.augment.crop import erase, erase_box
 from vitrail.data.augment.geometry import NewBatch, cut, cut_small, is_small
+from vitrail.data.augment.jitter import jitter, jitter_all
 from vitrail.data.augment.randaugment import randaugment
-from vitrail.data.augment.settings import ERASE, ERASING, JITTER, NO_AUGMENTATION, OPERATIONS, Augmentation, Draws
+from vitrail.data.augment.settings import (
+    BLURRING,
+    DEVIATION,
+    ERASE,
+    ERASING,
+    GREYING,
+    JITTER,
+    JITTERING,
+    NO_AUGMENTATION,
+    OPERATIONS,
+    SOLARIZING,
+    Augmentation,
+    Draws,
+)
 
 __all__ = ["NO_AUGMENTATION", "Augmentation", "augment", "augment_all"]
 
 ERASE_ASPECT = (0.3, 1 / 0.3)
-CHUNK = 32  # small images are cut so many at a time: what that needs stays in the cache
+CHUNK = 32  # small images are cut 32 at a time, so that the data stays in the cache
+VALUES = 2**17  # images of so few values are recoloured together, for the same reason
+MIDDLE = 128
 
 
 def augment(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int], draws: Draws) -> NewPixels:
@@ -32,7 +49,7 @@ def augment_all(
 ) -> NewBatch:
     """Augment a batch, each image as if it were alone.
 
-    The pictures, of any sizes, are asked for one after the other, so that only one photo is in memory at a time. The
+    The pictures, of any sizes, are requested one after the other, so that only one photo is in memory at a time. The
     channels of a pixel lie side by side.
     """
     canvas = Canvas(augmentation, image_size, channels, draws)
@@ -65,38 +82,55 @@ class Canvas:
             for start in range(0, len(group), CHUNK):
                 some = list(group)[start : start + CHUNK]
                 small = torch.stack([group[place].permute(1, 2, 0) for place in some]).permute(0, 3, 1, 2)
-                done = cut_small(small, self.augmentation, self.image_size, [self.draws[place] for place in some])
-                self.canvas.index_copy_(0, torch.tensor(some), done.permute(0, 2, 3, 1))
+                cuts = cut_small(small, self.augmentation, self.image_size, [self.draws[place] for place in some])
+                self.canvas.index_copy_(0, torch.tensor(some), cuts.permute(0, 2, 3, 1))
         if self.augmentation.recolours:
-            for place in range(len(self.draws)):
-                self.images[place] = recolour(self.images[place], self.augmentation, self.draws[place])
+            count = max(VALUES // max(self.images[:1].numel(), 1), 1)
+            for start in range(0, len(self.draws), count):
+                recolour(self.images[start : start + count], self.augmentation, self.draws[start : start + count])
         return self.images
 
 
-def recolour(pixels: Pixels, augmentation: Augmentation, draws: Draws) -> Pixels:
-    """Do what comes after the crop: jitter, RandAugment, erase."""
+def recolour(images: PixelBatch, augmentation: Augmentation, draws: Sequence[Draws]) -> None:
+    """Do in place what comes after the crop: jitter, grey, blur, solarize, RandAugment, erase."""
     if augmentation.jitters:
-        pixels = jitter(pixels, augmentation, draws[JITTER])
+        _jitter(images, augmentation, draws)
+    if (grey := _chosen(draws, GREYING, augmentation.grey)).numel():
+        images[grey] = enhance.grey(images[grey])
+    if (blurred := _chosen(draws, BLURRING, augmentation.blur)).numel():
+        low, high = augmentation.blur_deviation
+        deviations = [low + (high - low) * draws[place][DEVIATION] for place in blurred.tolist()]
+        images[blurred] = blur(images[blurred], deviations)
+    if (solarized := _chosen(draws, SOLARIZING, augmentation.solarize)).numel():
+        images[solarized] = torch.where(images[solarized] < MIDDLE, images[solarized], 255 - images[solarized])
+    if augmentation.layers or augmentation.erase:
+        for place, numbers in enumerate(draws):
+            images[place] = distort(images[place], augmentation, numbers)
+
+
+def _jitter(images: PixelBatch, augmentation: Augmentation, draws: Sequence[Draws]) -> None:
+    """Change the colours of those images whose draws say so: one alone, or all at once."""
+    some = range(len(draws)) if augmentation.jitter >= 1 else _chosen(draws, JITTERING, augmentation.jitter).tolist()
+    if len(draws) == 1 and some:
+        images[0] = jitter(images[0], augmentation, draws[0][JITTER])
+    elif some:
+        chosen = torch.tensor(some)
+        changed = images[chosen]
+        jitter_all(changed, augmentation, [draws[place][JITTER] for place in some])
+        images[chosen] = changed
+
+
+def _chosen(draws: Sequence[Draws], which: int, probability: float) -> Tensor:
+    """Return the places of the images to which something happens."""
+    return torch.tensor([place for place, one in enumerate(draws) if probability and one[which] < probability])
+
+
+def distort(pixels: Pixels, augmentation: Augmentation, draws: Draws) -> Pixels:
+    """Do RandAugment, and erase."""
     if augmentation.layers:
-        pixels = randaugment(pixels, augmentation.magnitude, draws[OPERATIONS])
+        pixels = randaugment(pixels, augmentation.magnitude, draws[OPERATIONS][: 2 * augmentation.layers])
     if draws[ERASING] < augmentation.erase:
         size = (pixels.shape[1], pixels.shape[2])
         box = erase_box(size, augmentation.erase_area, ERASE_ASPECT, draws[ERASE])
         pixels = erase(pixels, box, draws[ERASE][-1]) if box else pixels
-    return pixels
-
-
-def jitter(pixels: Pixels, augmentation: Augmentation, draws: Sequence[float]) -> Pixels:
-    """Change brightness, contrast, saturation and hue by random amounts, in a random order."""
-    changes = (
-        (enhance.brightness, augmentation.brightness, 1.0),
-        (enhance.contrast, augmentation.contrast, 1.0),
-        (enhance.saturation, augmentation.saturation, 1.0),
-        (enhance.hue, augmentation.hue, 0.0),
-    )
-    amounts, order = draws[:4], draws[4:]
-    for at in sorted(range(4), key=lambda at: order[at]):
-        change, strength, neutral = changes[at]
-        if strength:
-            pixels = change(pixels, neutral + strength * (2 * amounts[at] - 1))
     return pixels

@@ -1,14 +1,14 @@
 """Change colours, as Pillow's ImageEnhance and ImageOps do, on uint8 of any number of channels.
 
-What maps values to values alone is a table of 256; what needs red, green and blue leaves other images as they are.
+An operation on single values is a table of 256; one on colours leaves images of other channels unchanged.
 """
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from vitrail.base.shapes import Pixels
+from vitrail.base.shapes import PixelBatch, Pixels
 
 Table = UInt8[Tensor, "256"]
 
@@ -18,14 +18,18 @@ VALUES = np.arange(256, dtype=np.float32)
 
 def brightness(pixels: Pixels, factor: float) -> Pixels:
     """Blend with black."""
-    return _look_up(pixels, _blend_table(0, factor))
+    return _map_values(pixels, _blend_table(0, factor))
 
 
 def contrast(pixels: Pixels, factor: float) -> Pixels:
     """Blend with the mean grey of the image."""
+    return _map_values(pixels, _blend_table(mean_grey(pixels), factor))
+
+
+def mean_grey(pixels: Pixels) -> int:
+    """Return the mean grey of an image, as a whole level."""
     means = pixels.permute(1, 2, 0).reshape(-1, pixels.shape[0]).float().mean(0)
-    grey = means @ LUMA if pixels.shape[0] == 3 else means.mean()
-    return _look_up(pixels, _blend_table(int(grey + 0.5), factor))
+    return int((means @ LUMA if pixels.shape[0] == 3 else means.mean()) + 0.5)
 
 
 def saturation(pixels: Pixels, factor: float) -> Pixels:
@@ -44,9 +48,12 @@ def hue(pixels: Pixels, turns: float) -> Pixels:
     In the hexagonal colour model a channel is value - chroma * clip(min(k, 4 - k), 0, 1), where k = (n + hue * 6) mod 6
     and n = 5, 3, 1 for red, green and blue.
     """
-    if pixels.shape[0] != 3:
-        return pixels
-    red, green, blue = colours = pixels.float()
+    return turned(pixels.float(), 6 * turns) if pixels.shape[0] == 3 else pixels
+
+
+def turned(colours: Float[Tensor, "3 *pixel"], sixths_further: float | Tensor) -> UInt8[Tensor, "3 *pixel"]:
+    """Turn red, green and blue by sixths of the colour circle."""
+    red, green, blue = colours
     value, chroma = colours.amax(0), colours.amax(0) - colours.amin(0)
     safe = chroma.clamp(min=1.0)
     sixths = torch.where(
@@ -54,9 +61,18 @@ def hue(pixels: Pixels, turns: float) -> Pixels:
         (green - blue) / safe,
         torch.where(value == green, 2 + (blue - red) / safe, 4 + (red - green) / safe),
     )
-    turned = torch.stack([(n + sixths + 6 * turns) % 6 for n in (5, 3, 1)])
+    turned = torch.stack([(n + sixths + sixths_further) % 6 for n in (5, 3, 1)])
     share = torch.minimum(turned, 4 - turned).clamp_(0, 1)
     return (value - chroma * share).round_().to(torch.uint8)
+
+
+def grey(images: PixelBatch) -> PixelBatch:
+    """Give red, green and blue the same grey, which is Pillow's: weights in parts of 65,536, rounded."""
+    if images.shape[1] != 3:
+        return images
+    red, green, blue = images.to(torch.int32).unbind(1)
+    level = (19595 * red + 38470 * green + 7471 * blue + 0x8000) >> 16
+    return level.to(torch.uint8)[:, None].expand(-1, 3, -1, -1)
 
 
 def sharpness(pixels: Pixels, factor: float) -> Pixels:
@@ -77,7 +93,7 @@ def sharpness(pixels: Pixels, factor: float) -> Pixels:
 def solarize(pixels: Pixels, threshold: int) -> Pixels:
     """Invert every value from `threshold` on."""
     values = torch.arange(256)
-    return _look_up(pixels, torch.where(values < threshold, values, 255 - values).to(torch.uint8))
+    return _map_values(pixels, torch.where(values < threshold, values, 255 - values).to(torch.uint8))
 
 
 def posterize(pixels: Pixels, bits: int) -> Pixels:
@@ -115,8 +131,8 @@ def _blend_table(other: int, factor: float) -> Table:
     return torch.from_numpy(np.clip(blended, 0, 255).astype(np.uint8))
 
 
-def _look_up(pixels: Pixels, table: Table) -> Pixels:
+def _map_values(pixels: Pixels, table: Table) -> Pixels:
     """Replace every value by its entry."""
     rows = pixels.permute(1, 2, 0)
-    found = bytearray(rows.contiguous().numpy()).translate(table.numpy().tobytes())  # twice as fast as an index
-    return torch.frombuffer(found, dtype=torch.uint8).view(rows.shape).permute(2, 0, 1)
+    values = bytearray(rows.contiguous().numpy()).translate(table.numpy().tobytes())  # twice as fast as an index
+    return torch.frombuffer(values, dtype=torch.uint8).view(rows.shape).permute(2, 0, 1)

@@ -1,4 +1,4 @@
-"""Crop, resize and flip: the part of augmentation that says where each new pixel comes from.
+"""Crop, resize and flip: the part of augmentation that decides where each new pixel comes from.
 
 Photos go one by one through `resize_box`. For small images (28 or 32 pixels, say) the calls would cost more than the
 work, so a whole batch of them is two matrix products: what crop and resizing do to the rows of an image is one matrix,
@@ -26,7 +26,7 @@ Spans = Int64[Tensor, "batch"]
 
 
 def rows_needed(size: tuple[int, int], augmentation: Augmentation, draws: Draws) -> int:
-    """Count the rows of an image, from the top, that `cut` looks at."""
+    """Count the rows of an image, from the top, that `cut` reads."""
     top, _, height, _ = _box(size, augmentation, draws)
     return top + height
 
@@ -41,7 +41,7 @@ def cut(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int],
 
 
 def is_small(pixels: Pixels, augmentation: Augmentation, image_size: tuple[int, int]) -> bool:
-    """Tell whether `cut_small` is the way for this image, whatever stands beside it in the batch."""
+    """Return whether `cut_small` is used for this image, whatever else is in the batch."""
     _, height, width = pixels.shape
     return max(height, width, *image_size) <= SMALL_SIDE and augmentation.interpolation == "bilinear"
 
@@ -67,8 +67,8 @@ def resize_boxes(
     _, _, height, width = images.shape
     rows = bilinear(boxes[:, 0], boxes[:, 2], height, size[0], antialias)
     columns = bilinear(boxes[:, 1], boxes[:, 3], width, size[1], antialias)
-    narrowed = _weighted(columns, images.permute(0, 3, 2, 1).float())
-    return _weighted(rows, narrowed.transpose(1, 2)).to(torch.uint8).permute(0, 3, 1, 2)
+    narrowed = weighted(columns, images.permute(0, 3, 2, 1).float())
+    return weighted(rows, narrowed.transpose(1, 2)).to(torch.uint8).permute(0, 3, 1, 2)
 
 
 def bilinear(starts: Spans, lengths: Spans, old: int, new: int, antialias: bool) -> Weights:
@@ -100,10 +100,10 @@ def _shift(images: PixelBatch, augmentation: Augmentation, draws: Sequence[Draws
     return shift(images, corners, augmentation.pad, augmentation.pad_mode)
 
 
-def _weighted(
+def weighted(
     weights: Weights, rows: Float32[Tensor, "batch old across channel"]
 ) -> Float32[Tensor, "batch new across channel"]:
     """Make each new row from the old ones, in whole levels."""
     batch, old, across, channels = rows.shape
-    made = torch.bmm(weights, rows.reshape(batch, old, across * channels))
-    return made.mul_(1 / ONE).round_().view(batch, -1, across, channels)
+    sums = torch.bmm(weights, rows.reshape(batch, old, across * channels))
+    return sums.mul_(1 / ONE).round_().view(batch, -1, across, channels)

@@ -83,8 +83,8 @@ def beta(alpha: float, draws: Numbers) -> Numbers:
     """Turn numbers in [0, 1) into ones that follow Beta(alpha, alpha), by the inverse of its distribution."""
     places, masses = _lower_half(alpha)
     low = draws < 0.5
-    found = np.interp(np.where(low, draws, 1 - draws) * 2, masses, places) ** (1 / min(alpha, 1.0))
-    return np.where(low, found, 1 - found)
+    quantiles = np.interp(np.where(low, draws, 1 - draws) * 2, masses, places) ** (1 / min(alpha, 1.0))
+    return np.where(low, quantiles, 1 - quantiles)
 
 
 @lru_cache

@@ -32,7 +32,7 @@ Operation = Literal[
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 LARGEST = 10.0
 GREY = 128
-"""What comes in from outside of the image: the middle of the range, near 0 for the model."""
+"""The value of pixels from outside of the image: the middle of the range, near 0 for the model."""
 
 
 def randaugment(pixels: Pixels, magnitude: float, draws: Sequence[float]) -> Pixels:

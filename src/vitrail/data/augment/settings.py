@@ -1,4 +1,4 @@
-"""What training does to images, as settings that a run stores."""
+"""Augmentation as settings that a run stores."""
 
 import math
 from collections.abc import Sequence
@@ -21,6 +21,8 @@ JITTER = slice(FLIP + 1, FLIP + 9)
 ERASING = JITTER.stop
 ERASE = slice(ERASING + 1, ERASING + 1 + ERASE_DRAWS)
 OPERATIONS = slice(ERASE.stop, None)
+# Only where something of it is on, at the end: the draws of other runs are what they were before it was there.
+JITTERING, GREYING, BLURRING, DEVIATION, SOLARIZING = range(-5, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,16 @@ class Augmentation:
     """Jitter: likewise; only red, green and blue have it."""
     hue: float = 0.0
     """Jitter: turns of the colour circle, drawn from -hue to hue; at most 0.5."""
+    jitter: float = 1.0
+    """Probability of the jitter."""
+    grey: float = 0.0
+    """Probability of taking away the colours; only red, green and blue have some."""
+    blur: float = 0.0
+    """Probability of a Gaussian blur."""
+    blur_deviation: Range = (0.1, 2.0)
+    """What the deviation of the blur is drawn from, in pixels."""
+    solarize: float = 0.0
+    """Probability of inverting all values from 128 on."""
     layers: int = 0
     """RandAugment: operations for each image; 0 is off."""
     magnitude: float = 0.0
@@ -62,54 +74,65 @@ class Augmentation:
     mix_probability: float = 1.0
     """Share of the pairs that are mixed at all; with mixup and cutmix both on, half of them by each."""
     interpolation: Interpolation = "bilinear"
-    """How pixels between pixels are made."""
+    """How values between pixels are computed."""
     antialias: bool = False
     """Whether shrinking averages over all the pixels that it covers."""
 
     def __post_init__(self) -> None:
         """Refuse what no image can go through."""
-        for name, known in (("crop", CropMode), ("pad_mode", PadMode), ("interpolation", Interpolation)):
-            given, choices = getattr(self, name), get_args(known)
-            if given not in choices:
+        for name, kinds in (("crop", CropMode), ("pad_mode", PadMode), ("interpolation", Interpolation)):
+            value, choices = getattr(self, name), get_args(kinds)
+            if value not in choices:
                 raise ConfigError(
-                    f"{name} is {given!r}, but must be one of {', '.join(choices)}.{did_you_mean(given, choices)}"
+                    f"{name} is {value!r}, but must be one of {', '.join(choices)}.{did_you_mean(value, choices)}"
                 )
-        for name in ("area", "erase_area", "aspect"):
+        for name in ("area", "erase_area", "aspect", "blur_deviation"):
             low, high = getattr(self, name)
-            most = math.inf if name == "aspect" else 1.0
+            most = 1.0 if name.endswith("area") else math.inf
             if not 0 < low <= high <= most or math.isinf(high):
                 raise ConfigError(
                     f"{name} is {(low, high)!r}, but must rise from above 0{' to at most 1' if most == 1 else ''}."
                 )
-        for name in ("flip", "erase", "mix_probability", "brightness", "contrast", "saturation"):
+        for name in (
+            *("flip", "erase", "mix_probability", "brightness", "contrast", "saturation"),
+            *("jitter", "grey", "blur", "solarize"),
+        ):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} is {getattr(self, name)!r}, but must be from 0 to 1.")
         if not 0 <= self.hue <= 0.5:
             raise ConfigError(f"hue is {self.hue!r} turns, but must be from 0 to 0.5.")
         if not 0 <= self.magnitude <= LARGEST:
             raise ConfigError(f"magnitude is {self.magnitude!r}, but must be from 0 to {LARGEST:g}.")
-        for name in ("pad", "layers", "mixup", "cutmix"):
+        for name in ("pad", "layers"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ConfigError(f"{name} is {getattr(self, name)!r}, but must be a number from 0 on.")
+        for name in ("mixup", "cutmix"):  # beyond, the shares are no longer numbers
+            if getattr(self, name) != 0 and not 1e-6 <= getattr(self, name) <= 100:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}, but must be 0 or from 1e-06 to 100.")
 
     @property
     def draws(self) -> int:
         """Count the numbers in [0, 1) that one image needs."""
-        return ERASE.stop + 2 * self.layers
+        return ERASE.stop + 2 * self.layers + (-JITTERING if self.varies else 0)
 
     @property
     def jitters(self) -> bool:
-        """Tell whether colours are changed."""
+        """Return whether colours are changed."""
         return max(self.brightness, self.contrast, self.saturation, self.hue) > 0
 
     @property
     def recolours(self) -> bool:
-        """Tell whether anything comes after crop, resize and flip."""
-        return self.jitters or self.layers > 0 or self.erase > 0
+        """Return whether anything comes after crop, resize and flip."""
+        return self.jitters or self.varies or self.layers > 0 or self.erase > 0
+
+    @property
+    def varies(self) -> bool:
+        """Return whether what several views are told apart by is on: a chance of jitter, grey, blur, solarizing."""
+        return (self.jitters and self.jitter < 1) or max(self.grey, self.blur, self.solarize) > 0
 
     @property
     def mixes(self) -> bool:
-        """Tell whether images are mixed with each other."""
+        """Return whether images are mixed with each other."""
         return (self.mixup > 0 or self.cutmix > 0) and self.mix_probability > 0
 
 

@@ -19,8 +19,8 @@ _LUMA = (19595, 38470, 7471)  # ITU-R 601: 0.299, 0.587, 0.114 as parts of 2^16,
 def rgb(image: Image.Image) -> PixelArray:
     """Turn a loaded Pillow image of any mode into red, green and blue.
 
-    Transparent parts lie on white. Grey of 16 bits is divided by 257, so that black stays black and white white. Colour
-    profiles are not applied. A large image is converted a piece at a time: of the conversion itself nothing else stays.
+    Transparent parts are blended with white. Grey of 16 bits is divided by 257, so that black stays black and white
+    white. Colour profiles are not applied. A large image is converted a piece at a time, to save memory.
     """
     if image.width * image.height <= _PIECE:
         return _rgb(image)
@@ -90,12 +90,12 @@ def from_array(array: np.ndarray) -> Pixels:
 
 def to_channels(pixels: Pixels, channels: int) -> NewPixels:
     """Give an image another number of channels: grey repeated for three, ITU-R 601 luma for one."""
-    given = pixels.shape[0]
-    if given == channels:
+    own = pixels.shape[0]
+    if own == channels:
         return pixels
-    if given == 1 and channels == 3:
+    if own == 1 and channels == 3:
         return pixels.permute(1, 2, 0).repeat(1, 1, 3).permute(2, 0, 1)
-    if given == 3 and channels == 1:
+    if own == 3 and channels == 1:
         grey = pixels.new_empty(1, *pixels.shape[1:])
         for top, left, bottom, right in _pieces(*pixels.shape[1:]):
             red, green, blue = pixels[:, top:bottom, left:right].to(torch.int32)
@@ -103,6 +103,6 @@ def to_channels(pixels: Pixels, channels: int) -> NewPixels:
             grey[0, top:bottom, left:right] = luma
         return grey
     raise ImageError(
-        f"an image of {given} channels cannot become one of {channels}; "
+        f"an image of {own} channels cannot become one of {channels}; "
         "only grey and colour turn into each other, so give images of the model's channels."
     )

@@ -1,7 +1,7 @@
 """Bytes to pixels: the one decoder of training, evaluation, prediction and serving.
 
 JPEG, PNG, WEBP, BMP, GIF (its first frame) and TIFF, by their first bytes, never by a name. The header is read first:
-an image of more than `max_pixels` (if not given, `base/limits.py` has the number) is refused before a pixel of it is
+an image of more than `max_pixels` (by default that of `base/limits.py`) is refused before a pixel of it is
 decoded, and so is a JPEG file that is far more work than its size. With the extra `fast`, JPEG files are
 decoded by simplejpeg, with the same pixels; whatever it refuses, Pillow decides.
 """
@@ -71,7 +71,7 @@ _MOST_LAYERS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """What the first bytes of an image file say."""
+    """The header of an image file."""
 
     format: str
     """JPEG, PNG, WEBP, BMP, GIF or TIFF."""
@@ -126,7 +126,7 @@ def _format(encoded: bytes) -> str:
     for magic, form in _MAGIC.items():
         if encoded.startswith(magic):
             return form
-    raise ImageError(f"it is no JPEG, PNG, WEBP, BMP, GIF or TIFF image, but begins with {encoded[:8]!r}.")
+    raise ImageError(f"it is not a JPEG, PNG, WEBP, BMP, GIF or TIFF image: it begins with {encoded[:8]!r}.")
 
 
 def _check_size(image: Image.Image, max_pixels: int | None) -> None:
@@ -140,7 +140,7 @@ def _check_size(image: Image.Image, max_pixels: int | None) -> None:
 
 
 def _check_work(encoded: bytes, image: ImageFile) -> None:
-    """Refuse a JPEG file of so many scans that decoding would take minutes: each goes over the whole image."""
+    """Refuse a JPEG file with so many scans that decoding would take minutes: each covers the whole image."""
     if isinstance(image, JpegImageFile):
         JPEG_WORK.check(most_scans(encoded) * image.width * image.height, "it", ImageError)
 
@@ -167,8 +167,8 @@ def _check_strips(image: TiffImageFile) -> None:
 
 def _orientation(image: Image.Image) -> int:
     if isinstance(image, TiffImageFile):
-        found = image.tag_v2.get(0x0112, 1)
-        return found if found in range(1, 9) else 1
+        orientation = image.tag_v2.get(0x0112, 1)
+        return orientation if orientation in range(1, 9) else 1
     return orientation_of(image.info)
 
 
@@ -187,7 +187,7 @@ def _fast(encoded: bytes, image: ImageFile) -> PixelArray | None:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Turn whatever a reader stumbles over into one sentence."""
+    """Turn any error of a reader into one sentence."""
     try:
         yield
     except ImageError:

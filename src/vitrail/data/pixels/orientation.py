@@ -15,14 +15,14 @@ _WHOLE_NUMBERS = {1: "B", 3: "H", 4: "I"}  # EXIF's types that an orientation is
 
 
 def orientation_of(info: dict[Any, Any]) -> int:
-    """Return the EXIF orientation, 1 to 8, of an image from what Pillow found in its header; 1 when there is none.
+    """Return the EXIF orientation, 1 to 8, of an image from Pillow's view of its header; 1 when there is none.
 
-    Damaged EXIF is no reason to refuse an image: it counts as none.
+    An image with damaged EXIF is not refused; its orientation is 1.
     """
     exif = info.get("exif")
-    if exif is None and isinstance(written := info.get("Raw profile type exif"), str):
+    if exif is None and isinstance(profile := info.get("Raw profile type exif"), str):
         try:  # some programs write EXIF into a PNG as text: a name, a length, hexadecimal digits
-            exif = bytes.fromhex("".join(written.split("\n")[3:]))
+            exif = bytes.fromhex("".join(profile.split("\n")[3:]))
         except ValueError:
             return UPRIGHT
     return _parse(exif) if isinstance(exif, bytes) else UPRIGHT

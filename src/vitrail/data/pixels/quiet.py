@@ -1,4 +1,4 @@
-"""Pillow's warnings kept from a person's screen: what is wrong with an image is told by an `ImageError`."""
+"""Pillow's warnings kept from the user's screen: problems of an image are reported by an `ImageError`."""
 
 import re
 import warnings
@@ -34,5 +34,5 @@ def _count(change: int) -> None:
         if _users == 0:
             filters.insert(0, _IGNORE_PILLOW)
         _users += change
-        if _users == 0 and _IGNORE_PILLOW in filters:  # somebody else may have restored older filters meanwhile
+        if _users == 0 and _IGNORE_PILLOW in filters:  # other code may have restored older filters meanwhile
             filters.remove(_IGNORE_PILLOW)

@@ -34,7 +34,7 @@ def resize(pixels: Pixels, size: Size, interpolation: Interpolation = "bilinear"
         return pixels
     wrong = pixels.shape[0] > 4 and size[1] == 1  # torch's pixels are, of many channels in a single column
     if not wrong and (interpolation == "bilinear" or (interpolation == "bicubic" and antialias)):
-        # torch has a way twice as fast for pixels without gaps between them, if also the strides of the batch say so
+        # torch has a path twice as fast for pixels without gaps, if the strides of the batch show that too
         whole = pixels.permute(1, 2, 0).contiguous()[None].permute(0, 3, 1, 2)
         resized = F.interpolate(whole, size, mode=interpolation, align_corners=False, antialias=antialias)
         return side_by_side(resized[0])

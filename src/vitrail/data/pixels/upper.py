@@ -1,8 +1,8 @@
 """The upper part of a JPEG photo, for crops that do not need the rest.
 
 A JPEG file is one run of bits from the top to the bottom, so that nothing can be left out above a crop; but a decoder
-that is told of fewer rows stops after them. The pixels that it makes are those of the whole photo. What it complains of
-first is what it found first: when that is the bytes that are left over, all before them was sound.
+whose header states fewer rows stops after them. Its pixels are those of the whole photo. Its first complaint is about
+the first problem: when that is the bytes that are left over, everything before them was sound.
 """
 
 import re
@@ -32,7 +32,7 @@ _OF_NO_MATTER = (0xC4, 0xDB, 0xFE, 0xE0, *range(0xE2, 0xF0))  # tables, comments
 
 
 def decode_upper(encoded: bytes, needed: RowsNeeded) -> Pixels | None:
-    """Decode an upright photo as far down as needed, or return None where only `decode` can tell.
+    """Decode an upright photo as far down as needed, or return None where only `decode` can decide.
 
     The result has the size of the whole photo; what is below the rows needed is undefined.
     """
@@ -53,7 +53,7 @@ def decode_upper(encoded: bytes, needed: RowsNeeded) -> Pixels | None:
 
 
 def _height_field(encoded: bytes) -> int | None:
-    """Find where a file says how high it is, if it is of the plain kind: upright, sequential, one scan, no restarts."""
+    """Find the height in a file's header, if the file is plain: upright, sequential, one scan, no restarts."""
     field, components = None, 0
     for marker, at, content in segments(encoded):
         if marker in SEQUENTIAL and field is None and len(content) > 5:

@@ -1,4 +1,4 @@
-"""Images that are arrays in memory: `.npz` files, and what idx and CIFAR files hold.
+"""Images that are arrays in memory: `.npz` files, and the contents of idx and CIFAR files.
 
     x_train, y_train, x_test, y_test (x_val, y_val)     or x, y     or images, labels     class_names if you like
 
@@ -10,7 +10,7 @@ import hashlib
 import math
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class Part:
     """The images of one split."""
 
     name: str
-    """What a person calls the array."""
+    """The name of the array for the user."""
     split: str | None
     images: ImageArray
     labels: np.ndarray | None
@@ -113,33 +113,46 @@ def pile_of(where: str, parts: Sequence[Part], names: Sequence[str] = (), notes:
     )
 
 
-def open_npz(path: Path, *, called: str | None = None) -> Pile:
-    """Read the arrays of an `.npz` file; sizes are checked before anything is read, and nothing is unpickled."""
+def read_arrays(path: Path, choose: Callable[[set[str]], list[str]]) -> dict[str, np.ndarray]:
+    """Read the arrays of an `.npz` file that `choose` names, given the names of all.
+
+    Sizes are checked before anything is read, and nothing is unpickled.
+    """
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             ENTRIES.check(len(archive.infolist()), str(path))
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-            wanted = _wanted(path, set(members))
-            names_at = next((name for name in _NAMES if name in members), None)
-            needed = [name for name in (*(name for _, *pair in wanted for name in pair), names_at) if name]
+            needed = choose(set(members))
             unpacked = sum(members[name].file_size for name in needed)
             check_unpacked(str(path), os.fstat(file.fileno()).st_size, unpacked, ARRAY_GROWTH, InputError)
-            arrays = {name: _read(archive, members[name], path) for name in needed}
+            return {name: _read(archive, members[name], path) for name in needed}
     except VitrailError:
         raise
     except Exception as error:  # a damaged archive makes its reader fail in any way; none of them is a bug of ours
-        raise InputError(f"{path} is damaged or no .npz file ({error}); make it with numpy.savez.") from None
+        raise InputError(f"{path} is damaged or not an .npz file ({error}); make it with numpy.savez.") from None
+
+
+def open_npz(path: Path, *, called: str | None = None) -> Pile:
+    """Read images, labels and class names from an `.npz` file."""
+
+    def choose(members: set[str]) -> list[str]:
+        pairs = [name for _, *pair in _parts(path, members) for name in pair]
+        return [name for name in (*pairs, next((name for name in _NAMES if name in members), None)) if name]
+
+    arrays = read_arrays(path, choose)
+    triples = _parts(path, set(arrays))
+    names_at = next((name for name in _NAMES if name in arrays), None)
     parts = [
         Part(images, split, to_images(arrays[images], f"{images} of {path}"), _labels(arrays, labels, path))
-        for split, images, labels in wanted
+        for split, images, labels in triples
     ]
     names = [] if names_at is None else _class_names(arrays[names_at], path)
     return pile_of(called or str(path), parts, names)
 
 
-def _wanted(path: Path, members: set[str]) -> list[tuple[str | None, str, str | None]]:
+def _parts(path: Path, members: set[str]) -> list[tuple[str | None, str, str | None]]:
     """Find the arrays of images and of labels: split, images, labels."""
-    found: list[tuple[str | None, str, str | None]] = []
+    parts: list[tuple[str | None, str, str | None]] = []
     for split, spellings in (
         ("train", ("train",)),
         ("val", ("val", "valid", "validation", "dev")),
@@ -148,17 +161,17 @@ def _wanted(path: Path, members: set[str]) -> list[tuple[str | None, str, str | 
         for word in spellings:
             for images, labels in ((f"x_{word}", f"y_{word}"), (f"{word}_images", f"{word}_labels")):
                 if images in members:
-                    found.append((split, images, labels if labels in members else None))
-    if not found:
+                    parts.append((split, images, labels if labels in members else None))
+    if not parts:
         for images, labels in (("x", "y"), ("images", "labels")):
-            if images in members and not found:
-                found.append((None, images, labels if labels in members else None))
-    if not found:
+            if images in members and not parts:
+                parts.append((None, images, labels if labels in members else None))
+    if not parts:
         raise InputError(
             f"{path} has the arrays {', '.join(sorted(members)[:10]) or 'none'}, but x_train and y_train (x_test, "
             "y_test), or x and y, or images and labels are needed."
         )
-    return found
+    return parts
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> np.ndarray:
@@ -214,10 +227,10 @@ def to_bytes(array: np.ndarray, what: str) -> ImageArray:
             "255."
         )
     scale = 255.0 if array.dtype.kind == "b" or (array.dtype.kind == "f" and high <= 1) else 1.0
-    made = np.empty(array.shape, np.uint8)
+    pixels = np.empty(array.shape, np.uint8)
     for start in range(0, len(array), 1024):
-        made[start : start + 1024] = np.rint(array[start : start + 1024].astype(np.float32) * scale)
-    return made
+        pixels[start : start + 1024] = np.rint(array[start : start + 1024].astype(np.float32) * scale)
+    return pixels
 
 
 def _labels(arrays: dict[str, np.ndarray], name: str | None, path: Path) -> np.ndarray | None:
@@ -238,4 +251,8 @@ def _labels(arrays: dict[str, np.ndarray], name: str | None, path: Path) -> np.n
 def _class_names(array: np.ndarray, path: Path) -> list[str]:
     if array.ndim != 1 or array.dtype.kind not in "US":
         raise InputError(f"the class names of {path} are {array.dtype} of the shape {array.shape}, but text is needed.")
-    return [name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in array.tolist()]
+    try:
+        names = array.tolist()
+    except (SystemError, ValueError):  # numbers that are not letters
+        raise InputError(f"the class names of {path} are not text; make the file again.") from None
+    return [name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names]

@@ -21,12 +21,12 @@ _HUNDRED = ("train.bin", "test.bin")
 
 
 def is_cifar(folder: Path) -> bool:
-    """Tell whether a folder holds the files of one of the two."""
+    """Return whether a folder holds the files of one of the two."""
     return bool(_files(folder)[0])
 
 
 def is_pickled_cifar(folder: Path) -> bool:
-    """Tell whether a folder holds the version made of pickles."""
+    """Return whether a folder holds the version made of pickles."""
     return (folder / "data_batch_1").is_file() or ((folder / "train").is_file() and (folder / "meta").is_file())
 
 
@@ -46,7 +46,7 @@ def open_cifar(folder: Path) -> Pile:
     for path in files:
         if path.stat().st_size % (labels + _PIXELS) or not path.stat().st_size:
             raise InputError(
-                f"{path} has {path.stat().st_size} bytes, which is no number of records of {labels + _PIXELS}; "
+                f"{path} has {path.stat().st_size} bytes, which is not a multiple of {labels + _PIXELS}; "
                 "it is cut off. Get the file again."
             )
         records = np.memmap(path, np.uint8, "r").reshape(-1, labels + _PIXELS)

@@ -22,7 +22,7 @@ from vitrail.data.sources.pile import Codebook
 _CHUNK = 1 << 24
 _MOST_WORD = 128
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
-"""Keep so many of eight bytes."""
+"""Keep the first N of eight bytes."""
 _GUARDED = re.compile(rb"(?:\A|[\n,;\t])'+[=+\-@\t\r]")
 """A cell that `base/rows.py` keeps spreadsheets from running."""
 _NEWLINE, _RETURN, _DOT, _SLASH = b"\n\r./"
@@ -30,13 +30,13 @@ _NEWLINE, _RETURN, _DOT, _SLASH = b"\n\r./"
 Bytes = UInt8[np.ndarray, "byte"]
 Gathered = UInt8[np.ndarray, "gathered"]
 Positions = Int[np.ndarray, "line"]
-Kept = Int[np.ndarray, "kept"]
+Rows = Int[np.ndarray, "kept"]
 Places = Callable[[Path, list[str]], dict[str, int]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Columns:
-    """What a manifest lists; labels and splits are numbers of words, -1 for none."""
+    """The rows of a manifest; labels and splits are numbers of words, -1 for none."""
 
     paths: Names
     labels: Positions
@@ -52,11 +52,11 @@ class _NotPlainError(Exception):
 
 
 def delimiter(path: Path) -> str:
-    """Return what stands between columns, by the first line; commas when nothing does."""
+    """Return the delimiter of the columns, by the first line; a comma when there is none."""
     with open_regular(path) as file:
         line = file.readline(1 << 16)
-    found = max("\t,;", key=lambda mark: line.count(mark.encode()))
-    return found if found.encode() in line else ","
+    best = max("\t,;", key=lambda mark: line.count(mark.encode()))
+    return best if best.encode() in line else ","
 
 
 def not_utf8(path: Path, error: UnicodeDecodeError) -> InputError:
@@ -69,7 +69,7 @@ def problem_with(name: str) -> str | None:
     if not name:
         return "the row has no path"
     if re.search("[\0\ud800-\udfff]", name):
-        return "the path has a zero byte, or something that is no character"
+        return "the path has a zero byte, or bytes that are not text"
     if name.startswith("/") or ".." in name.split("/"):
         return "the path leads out of the folder of the manifest; give a root folder above it"
     return None
@@ -195,7 +195,7 @@ def _inner(
     return starts, ends
 
 
-def _check(chunk: Bytes, starts: Positions, ends: Positions, broken: list[Skipped]) -> Kept:
+def _check(chunk: Bytes, starts: Positions, ends: Positions, broken: list[Skipped]) -> Rows:
     """Return the rows whose paths may be read; only those with a leading slash or two dots are looked at closely."""
     suspect = (ends == starts) | (chunk[np.minimum(starts, len(chunk) - 1)] == _SLASH)
     dots = np.flatnonzero((chunk[:-1] == _DOT) & (chunk[1:] == _DOT))

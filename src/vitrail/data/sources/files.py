@@ -22,7 +22,7 @@ class Files:
     """Image files, by paths relative to a folder; whatever leads out of the allowed folders is not read."""
 
     root: Path
-    """The folder, as a person gave it."""
+    """The folder, as the user named it."""
     paths: Names
     """Paths relative to `root`."""
     allowed: tuple[bytes, ...]
@@ -37,7 +37,7 @@ class Files:
         return os.path.normpath(os.path.join(name_text(self.root), self.paths.text(row)))  # noqa: PTH118
 
     def path(self, row: int) -> Path:
-        """Return where a file lies, whatever the bytes of its name."""
+        """Return the path of a file, whatever the bytes of its name."""
         return self.root / os.fsdecode(self.paths[row])
 
     def read(self, row: int) -> bytes:
@@ -54,7 +54,7 @@ class Files:
 
 
 def stamp_file(path: bytes, name: bytes) -> bytes:
-    """Return a name with the size and the time of a file, by which a changed one is known."""
+    """Return a name with the size and the time of a file, by which a change is recognised."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:
@@ -73,7 +73,7 @@ def digest_rows(files: Sequence[Path], rows: Rows) -> bytes:
 def read_inside(path: bytes, allowed: tuple[bytes, ...]) -> bytes:
     """Read a plain file whose real place is below one of the allowed folders."""
     folder, name = os.path.split(path)
-    # What is remembered must not follow a change of folder.
+    # A remembered path must not follow a change of the working folder.
     folder = os.path.join(os.getcwdb(), folder)  # noqa: PTH109, PTH118
     try:
         handle = _open(os.path.join(real_folder(folder), name), allowed)  # noqa: PTH118
@@ -82,17 +82,17 @@ def read_inside(path: bytes, allowed: tuple[bytes, ...]) -> bytes:
             raise
         handle = _open(os.path.realpath(path), allowed)  # the file itself is a link
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
             raise ImageError("it is not a plain file.")
-        IMAGE_BYTES.check(found.st_size, "it", ImageError)
-        return file.read(found.st_size + 1)  # asking for more would make room for it
+        IMAGE_BYTES.check(status.st_size, "it", ImageError)
+        return file.read(status.st_size + 1)  # a larger number would allocate memory for it
 
 
 def _open(real: bytes, allowed: tuple[bytes, ...]) -> int:
     if not is_inside(real, allowed):
         raise ImageError("it is a link to a place outside the given folder, which is not read.")
-    # no link may have come in between, and a pipe must not make us wait for its writer
+    # no link may have appeared in between, and a pipe must not block until it has a writer
     return os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
@@ -103,12 +103,12 @@ def real_folder(folder: bytes) -> bytes:
 
 
 def is_inside(real: bytes, allowed: tuple[bytes, ...]) -> bool:
-    """Tell whether a real path is one of the allowed folders or below it."""
+    """Return whether a real path is one of the allowed folders or below it."""
     return any(real == folder or real.startswith(folder.rstrip(b"/") + b"/") for folder in allowed)
 
 
 def is_file_in(folder: Path, path: Path) -> bool:
-    """Tell whether a plain file is there and really lies in a folder, or deeper; a link to elsewhere does not."""
+    """Return whether a plain file exists and is really below a folder; a link to elsewhere is not."""
     return path.is_file() and path.resolve().is_relative_to(folder.resolve())
 
 

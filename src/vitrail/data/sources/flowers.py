@@ -20,7 +20,7 @@ _SPLITS = {"train": "trnid", "val": "valid", "test": "tstid"}
 
 
 def is_flowers(folder: Path) -> bool:
-    """Tell whether a folder has the three parts of the data set."""
+    """Return whether a folder has the three parts of the data set."""
     lists = (folder / "imagelabels.mat", folder / "setid.mat")
     return (folder / "jpg").is_dir() and all(is_file_in(folder, path) for path in lists)
 
@@ -37,13 +37,13 @@ def open_flowers(folder: Path) -> Pile:
             raise InputError(f"{key} of {folder / 'setid.mat'} names images beyond the {len(labels)} that have labels.")
         splits[ids - 1] = code
     paths = names_of(b"jpg/image_%05d.jpg" % number for number in range(1, len(labels) + 1))
-    kept, missing = missing_files(folder, paths)
+    rows, missing = missing_files(folder, paths)
     return Pile(
-        pictures=Files(folder, paths.take(kept), real_folders(folder)),
-        targets=(labels[kept] - 1).astype(np.int32),
+        pictures=Files(folder, paths.take(rows), real_folders(folder)),
+        targets=(labels[rows] - 1).astype(np.int32),
         names=tuple(map(str, range(1, _CLASSES + 1))),
         fixed=True,
-        splits=splits[kept],
+        splits=splits[rows],
         split_names=tuple(_SPLITS),
         broken=tuple(missing),
     )

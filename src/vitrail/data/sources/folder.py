@@ -29,38 +29,38 @@ _OUTSIDE = "a link to a place outside the given folder, which is not read"
 
 @dataclass
 class Walk:
-    """What one walk over a tree has found so far."""
+    """The state of one walk over a tree."""
 
     root: Path
     allowed: tuple[bytes, ...]
     prefix: str
-    """What every path begins with."""
+    """The beginning of every path."""
     paths: NamesBuilder = field(default_factory=NamesBuilder)
     classes: Codebook = field(default_factory=lambda: Codebook("the folder"))
     splits: array = field(default_factory=lambda: array("b"))  # type: ignore[type-arg]
     ignored: list[Skipped] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
-    """The first few files that are no images."""
+    """The first few files that are not images."""
     other_count: int = 0
 
     def entries(self, folder: str) -> list[os.DirEntry[str]]:
         """List a folder in the order of its names, without hidden files and links that lead nowhere or outside."""
         try:
-            with os.scandir(folder) as found:
-                entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: os.fsencode(entry.name))
         except OSError as error:
             raise InputError(f"the folder {folder} cannot be listed: {error.strerror}; check its rights.") from None
-        return [entry for entry in entries if not entry.name.startswith(".") and self._is_wanted(entry)]
+        return [entry for entry in entries if not entry.name.startswith(".") and self._is_inside(entry)]
 
-    def _is_wanted(self, entry: os.DirEntry[str]) -> bool:
-        """Tell whether an entry is part of the tree; a link that is not is noted."""
+    def _is_inside(self, entry: os.DirEntry[str]) -> bool:
+        """Return whether an entry is part of the tree; a link that is not is noted."""
         if entry.is_symlink():
             real = os.fsencode(os.path.realpath(entry.path))
             if not is_inside(real, self.allowed):
                 self.ignored.append((entry.path, _OUTSIDE))
                 return False
             if is_inside(os.fsencode(os.path.realpath(os.path.dirname(entry.path))), (real,)):  # noqa: PTH120
-                self.ignored.append((entry.path, "a link to a folder that it lies in"))
+                self.ignored.append((entry.path, "a link to a folder that contains it"))
                 return False
             try:
                 entry.stat()
@@ -93,7 +93,7 @@ class Walk:
                 self.leave(entry.path)
 
     def leave(self, path: str) -> None:
-        """Count a file that is no image."""
+        """Count a file that is not an image."""
         self.other_count += 1
         if len(self.others) < 3:
             self.others.append(path)
@@ -105,8 +105,11 @@ class Walk:
         self.splits.append(split)
 
 
-def open_folder(root: Path, *, also: Path | None = None) -> Pile:
-    """Read a tree of images; links inside it are followed as long as they stay inside it, or inside `also`."""
+def open_folder(root: Path, *, also: Path | None = None, loose: bool = False) -> Pile:
+    """Read a tree of images; links inside it are followed as long as they stay inside it, or inside `also`.
+
+    `loose` takes the images that lie beside class folders too, without a class.
+    """
     walk = Walk(root, real_folders(root, also), os.path.join(root, ""))  # noqa: PTH118
     notes: list[str] = []
     entries = walk.entries(str(root))
@@ -120,23 +123,24 @@ def open_folder(root: Path, *, also: Path | None = None) -> Pile:
                 "split (validation, valid and dev are val); put them together or rename one."
             )
         for folder, split in named.items():
-            notes += _add_pile(walk, folder.path, walk.entries(folder.path), split_names.index(split))
+            entries = walk.entries(folder.path)
+            notes += _add_pile(walk, folder.path, entries, split_names.index(split), loose=loose)
         if rest := [folder.name for folder in top if folder not in named]:
             notes.append(f"beside the splits, the folders {_few(rest)} of {root} were left alone.")
         splits = np.frombuffer(walk.splits, np.int8) if walk.splits else np.empty(0, np.int8)
     else:
         split_names, splits = (), None
-        notes += _add_pile(walk, str(root), entries, NO_SPLIT)
+        notes += _add_pile(walk, str(root), entries, NO_SPLIT, loose=loose)
     if not len(walk.paths):
         raise InputError(f"{root} holds no images{_why(walk)}; give a folder of class folders, or of image files.")
     notes += walk.classes.notes()
     if walk.other_count:
-        notes.append(f"{walk.other_count} files that are no images were left alone, such as {', '.join(walk.others)}.")
+        notes.append(f"{walk.other_count} files that are not images were ignored, such as {', '.join(walk.others)}.")
     names, targets, _ = sort_classes(
         tuple(walk.classes.codes), np.frombuffer(walk.classes.values, np.int32), str(root), numbers=False
     )
     return Pile(
-        pictures=Files(root, walk.paths.done(), walk.allowed),
+        pictures=Files(root, walk.paths.build(), walk.allowed),
         targets=targets,
         names=names,
         splits=splits,
@@ -156,16 +160,18 @@ def find_images(root: Path, *, needed: bool = True) -> tuple[Names, list[Skipped
         walk.paths.add(os.fsencode(path))
     if needed and not len(walk.paths):
         raise InputError(f"{root} holds no images{_why(walk)}.")
-    return walk.paths.done(), walk.ignored
+    return walk.paths.build(), walk.ignored
 
 
-def _add_pile(walk: Walk, folder: str, entries: list[os.DirEntry[str]], split: int) -> list[str]:
+def _add_pile(
+    walk: Walk, folder: str, entries: list[os.DirEntry[str]], split: int, *, loose: bool = False
+) -> list[str]:
     """Add the class folders of one split, or its loose images when there are none; return notes."""
     folders = [entry for entry in entries if entry.is_dir()]
-    loose = list(walk.pick(entries))
+    beside = list(walk.pick(entries))
     if not folders:
-        labels = imagenet.validation_labels(walk.root, Path(folder), [path.rpartition("/")[2] for path in loose])
-        for path, label in zip(loose, labels or [""] * len(loose), strict=True):
+        labels = imagenet.validation_labels(walk.root, Path(folder), [path.rpartition("/")[2] for path in beside])
+        for path, label in zip(beside, labels or [""] * len(beside), strict=True):
             walk.add(path, label, split)
         return []
     empty = []
@@ -177,7 +183,10 @@ def _add_pile(walk: Walk, folder: str, entries: list[os.DirEntry[str]], split: i
             empty.append(inner.name)
     notes = [f"the class folders {_few(empty)} of {folder} hold no images."] if empty else []
     if loose:
-        notes.append(f"{len(loose)} images beside the class folders of {folder} have no class and were left alone.")
+        for path in beside:
+            walk.add(path, "", split)
+    elif beside:
+        notes.append(f"{len(beside)} images beside the class folders of {folder} have no class and were left alone.")
     return notes
 
 
@@ -187,12 +196,12 @@ def _few(names: list[str]) -> str:
 
 def _why(walk: Walk) -> str:
     """Say what else was there."""
-    found = []
+    others = []
     if walk.other_count:
-        found.append(f"{walk.other_count} other files such as {walk.others[0]}")
+        others.append(f"{walk.other_count} other files such as {walk.others[0]}")
     if walk.ignored:
-        found.append(f"{len(walk.ignored)} links that were not followed, such as {walk.ignored[0][0]}")
-    return f" (but {' and '.join(found)})" if found else ""
+        others.append(f"{len(walk.ignored)} links that were not followed, such as {walk.ignored[0][0]}")
+    return f" (but {' and '.join(others)})" if others else ""
 
 
 def open_image(path: Path) -> Pile:

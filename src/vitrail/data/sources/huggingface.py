@@ -1,4 +1,4 @@
-"""A folder that Hugging Face's `save_to_disk` wrote: arrow files, mapped into memory and read as they lie (extra `hf`).
+"""A folder that Hugging Face's `save_to_disk` wrote: arrow files, mapped into memory and read in place (extra `hf`).
 
     FOLDER/dataset_dict.json                 {"splits": ["train", "test"]}; without it, FOLDER is one pile
     FOLDER/train/state.json                  names the arrow files
@@ -28,7 +28,7 @@ _PURPOSE = "reading a saved Hugging Face data set"
 
 
 def is_saved(folder: Path) -> bool:
-    """Tell whether `save_to_disk` wrote a folder."""
+    """Return whether `save_to_disk` wrote a folder."""
     return any(is_file_in(folder, folder / name) for name in ("dataset_dict.json", "state.json"))
 
 
@@ -100,7 +100,7 @@ def _places(folder: Path) -> list[tuple[str | None, Path]]:
 
 
 def _arrow_files(place: Path, folder: Path) -> list[Path]:
-    """Return the arrow files that a split names, all of them inside the folder that was given."""
+    """Return the arrow files that a split names, all of them inside that folder."""
     state = _json(place / "state.json", folder)
     if state.get("_indices_data_files") or state.get("_indices_files"):
         raise InputError(
@@ -119,7 +119,7 @@ def _arrow_files(place: Path, folder: Path) -> list[Path]:
 
 
 def _is_plain(name: Any) -> bool:
-    """Tell whether a name stays in its folder."""
+    """Return whether a name stays in its folder."""
     return isinstance(name, str) and name not in ("", ".", "..") and os.path.basename(name) == name  # noqa: PTH119
 
 
@@ -175,7 +175,7 @@ class _Table:
     """A table of a flatbuffer that Arrow has checked already: what its fields are, and where."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
-        """Begin at a place that holds the distance to the table."""
+        """Begin at a place with the distance to the table."""
         self.data = data
         self.at = at + struct.unpack_from("<I", data, at)[0]
 

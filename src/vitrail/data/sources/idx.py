@@ -29,23 +29,23 @@ _FILE = re.compile(r"(.*?)(train|t10k|test)-(images|labels)[-.]idx[13]-ubyte(\.g
 
 
 def files_in(folder: Path) -> dict[tuple[str, str, str], Path]:
-    """Find idx files: (what stands in front, split, images or labels) -> path."""
-    found: dict[tuple[str, str, str], Path] = {}
+    """Find idx files: (beginning of the name, split, images or labels) -> path."""
+    files: dict[tuple[str, str, str], Path] = {}
     for path in sorted(folder.iterdir()):
         if (match := _FILE.fullmatch(path.name)) and is_file_in(folder, path):
             split = "train" if match[2].lower() == "train" else "test"
-            found.setdefault((match[1], split, match[3].lower()), path)
-    return found
+            files.setdefault((match[1], split, match[3].lower()), path)
+    return files
 
 
 def is_idx(path: Path) -> bool:
-    """Tell by its name whether a file is of this kind."""
+    """Return whether a file is of this kind, by its name."""
     return _FILE.fullmatch(path.name) is not None
 
 
 def open_idx(where: Path, *, called: str | None = None) -> Pile:
     """Read the idx files of a folder, or those that belong together with one file."""
-    named = where if where.is_dir() else where.resolve()  # a link to one of the files stands for that file
+    named = where if where.is_dir() else where.resolve()  # a link to one of the files means that file
     folder = where if where.is_dir() else named.parent
     files = files_in(folder)
     fronts = sorted({front for front, _, _ in files})
@@ -53,8 +53,8 @@ def open_idx(where: Path, *, called: str | None = None) -> Pile:
         match = _FILE.fullmatch(named.name)
         fronts = [match[1]] if match else []
     if len(fronts) != 1:
-        shown = [path.name for (_, split, what), path in files.items() if split == "train" and what == "images"]
-        raise InputError(f"{folder} holds several data sets; give one of the files {', '.join(shown)}.")
+        candidates = [path.name for (_, split, what), path in files.items() if split == "train" and what == "images"]
+        raise InputError(f"{folder} holds several data sets; give one of the files {', '.join(candidates)}.")
     parts = []
     for split in ("train", "test"):
         images, labels = (files.get((fronts[0], split, what)) for what in ("images", "labels"))
@@ -70,7 +70,7 @@ def open_idx(where: Path, *, called: str | None = None) -> Pile:
 
 
 def _read(path: Path, axes: int) -> np.ndarray:
-    """Read one file whose size is what its header says."""
+    """Read one file whose size agrees with its header."""
     packed = path.suffix.lower() == ".gz"
     try:
         with open_regular(path) as raw, gzip.open(raw) if packed else raw as file:
@@ -91,5 +91,5 @@ def _read(path: Path, axes: int) -> np.ndarray:
         raise InputError(f"{path} cannot be read ({error}); get the file again.") from None
     if count < size or more:
         there = "more" if more else f"only {count}"
-        raise InputError(f"{path} should hold {size} bytes for the shape {shape}, and holds {there}; get it again.")
+        raise InputError(f"{path} should have {size} bytes for the shape {shape}, but has {there}; get it again.")
     return content.reshape(shape)

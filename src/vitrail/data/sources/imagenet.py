@@ -9,7 +9,7 @@ Looked for in the root, in the folder of the images, and in a devkit's `data` fo
   of WordNet ids **in the devkit's order** (`synsets.txt` or `synset_words.txt`, first word of each line).
 
 The lists of ids that circulate under the last two names are often in alphabetical order, in which the devkit's numbers
-mean other classes (number 1 is n02119789 there, a kit fox); such a list is refused, never guessed about.
+mean other classes (number 1 is n02119789 there, a kit fox); such a list is refused.
 """
 
 import re
@@ -36,19 +36,19 @@ def validation_labels(root: Path, folder: Path, names: list[str]) -> list[str] |
     if not names or not all(map(_IMAGE.fullmatch, names)):
         return None
     places = [root, folder, *sorted(root.glob("ILSVRC2012_devkit*/data"))]
-    wanted = (*_MAPS, *_LISTS, _TRUTH, _META, *_ORDERS)
-    found = {name: place / name for place in reversed(places) for name in wanted if is_file_in(root, place / name)}
-    if path := _first(found, _MAPS):
+    candidates = (*_MAPS, *_LISTS, _TRUTH, _META, *_ORDERS)
+    files = {name: place / name for place in reversed(places) for name in candidates if is_file_in(root, place / name)}
+    if path := _first(files, _MAPS):
         return _mapped(path, names)
-    if path := _first(found, _LISTS):
+    if path := _first(files, _LISTS):
         return _in_order(path, _WORDNET.findall(_text(path)), names)
-    if path := found.get(_TRUTH):
-        return _ground_truth(path, found, names)
+    if path := files.get(_TRUTH):
+        return _ground_truth(path, files, names)
     return None
 
 
-def _first(found: dict[str, Path], names: tuple[str, ...]) -> Path | None:
-    return next((found[name] for name in names if name in found), None)
+def _first(files: dict[str, Path], names: tuple[str, ...]) -> Path | None:
+    return next((files[name] for name in names if name in files), None)
 
 
 def _text(path: Path) -> str:
@@ -69,18 +69,18 @@ def _mapped(path: Path, names: list[str]) -> list[str]:
 
 
 def _in_order(path: Path, listed: list[str], names: list[str]) -> list[str]:
-    """Give the images, in the order of their numbers, the ids of a list: image 1 the first, and so on."""
+    """Return the ids of a list for the images, by their numbers: image 1 has the first, and so on."""
     numbers = [int(match[1]) for match in map(_IMAGE.fullmatch, names) if match]
     if max(numbers) > len(listed) or min(numbers) < 1:
         raise InputError(f"{path} lists {len(listed)} labels, but there is a validation image number {max(numbers)}.")
     return [listed[number - 1] for number in numbers]
 
 
-def _ground_truth(path: Path, found: dict[str, Path], names: list[str]) -> list[str]:
+def _ground_truth(path: Path, files: dict[str, Path], names: list[str]) -> list[str]:
     """Turn the devkit's numbers into WordNet ids."""
-    if _META in found:
-        order = _order(found[_META])
-    elif listed := _first(found, _ORDERS):
+    if _META in files:
+        order = _order(files[_META])
+    elif listed := _first(files, _ORDERS):
         ids = list(chain.from_iterable(_WORDNET.findall(line)[:1] for line in _text(listed).splitlines()))
         if len(ids) >= 1000 and ids == sorted(ids):
             raise InputError(

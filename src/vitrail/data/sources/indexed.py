@@ -1,4 +1,4 @@
-"""A saved index: what opening a large source found, in one file that opens at once.
+"""A saved index: the result of opening a large source, in one file that opens at once.
 
 Reading the headers of a thousand shards, or a list of a hundred million files, takes minutes; the index of either is
 mapped into memory in a twentieth of a second for each million, and its pages are shared by all workers.
@@ -21,7 +21,7 @@ _TEXTS = ("names", "split_names", "notes")
 
 
 def write_index(pile: Pile, path: Path) -> None:
-    """Write the index of files or shards; their paths are relative to its folder, if they lie there."""
+    """Write the index of files or shards; their paths are relative to its folder, if they are below it."""
     pictures = pile.pictures
     described: dict[str, Any] = {name: list(getattr(pile, name)) for name in _TEXTS}
     described |= {"fixed": pile.fixed, "numeric": pile.numeric, "splits": pile.splits is not None}
@@ -42,13 +42,13 @@ def write_index(pile: Pile, path: Path) -> None:
 
 
 def _relative(target: Path, index: Path) -> str:
-    """Return a path as an index names it: relative to the index if it lies below its folder, absolute otherwise."""
+    """Return a path as an index names it: relative to the index if it is below its folder, absolute otherwise."""
     real, folder = Path(os.path.abspath(target)), Path(os.path.abspath(index.parent))  # noqa: PTH100
     return str(real.relative_to(folder) if real.is_relative_to(folder) else real)
 
 
 def open_index(path: Path, *, root: Path | None = None) -> Pile:
-    """Map an index; what it names must lie below its own folder, or below `root`."""
+    """Map an index; its files must be below its own folder, or below `root`."""
     described, arrays = map_arrays(path)
     try:
         texts = {name: tuple(map(str, described[name])) for name in _TEXTS}
@@ -92,7 +92,7 @@ def open_index(path: Path, *, root: Path | None = None) -> Pile:
 
 
 def _allowed(path: Path, named: Any, root: Path | None) -> Path:
-    """Return where a file or folder that an index names lies, if that may be read."""
+    """Return the path of a file or folder that an index names, if it may be read."""
     place = path.parent / str(named)
     inside = [folder.resolve() for folder in (path.parent, root) if folder is not None]
     if not any(place.resolve().is_relative_to(folder) for folder in inside):
@@ -101,7 +101,7 @@ def _allowed(path: Path, named: Any, root: Path | None) -> Path:
 
 
 def _between(values: np.ndarray, end: int) -> bool:
-    """Tell whether whole numbers go from 0 to below an end."""
+    """Return whether whole numbers go from 0 to below an end."""
     return not len(values) or (int(values.min()) >= 0 and int(values.max()) < end)
 
 

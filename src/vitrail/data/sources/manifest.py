@@ -45,19 +45,19 @@ def open_manifest(path: Path, *, root: Path | None = None) -> Pile:
         raise InputError(f"there is no folder {folder} for the paths of {path} to begin at.")
     prefixes = tuple(os.fsencode(os.path.join(at, "")) for at in _spellings(folder))  # noqa: PTH118
     is_json = path.suffix.lower() in _JSON
-    found = None if is_json else columns.read_plain(path, _places, prefixes)
-    if found is None:
-        found = _read_rows(path, folder, _json_rows(path) if is_json else _csv_rows(path))
-    if not len(found.paths) and not found.broken:
+    rows = None if is_json else columns.read_plain(path, _places, prefixes)
+    if rows is None:
+        rows = _read_rows(path, folder, _json_rows(path) if is_json else _csv_rows(path))
+    if not len(rows.paths) and not rows.broken:
         raise InputError(f"{path} lists no images.")
-    there, missing = missing_files(folder, found.paths)
-    checked = check_repeats(found.paths, found.labels, found.splits, str(path))
-    paths, labels, parts = found.paths, found.labels, found.splits
+    there, missing = missing_files(folder, rows.paths)
+    checked = check_repeats(rows.paths, rows.labels, rows.splits, str(path))
+    paths, labels, parts = rows.paths, rows.labels, rows.splits
     if missing or not checked.kept.all():
-        kept = there[checked.kept[there]]
-        paths, labels, parts = paths.take(kept), labels[kept], parts[kept]
-    names, targets, numeric = sort_classes(found.label_words, labels, str(path), numbers=not _are_names(path))
-    split_names, splits = _canonical(path, found.split_words, parts)
+        good = there[checked.kept[there]]
+        paths, labels, parts = paths.take(good), labels[good], parts[good]
+    names, targets, numeric = sort_classes(rows.label_words, labels, str(path), numbers=not _are_names(path))
+    split_names, splits = _canonical(path, rows.split_words, parts)
     return Pile(
         pictures=Files(folder, paths, real_folders(folder)),
         targets=targets,
@@ -65,8 +65,8 @@ def open_manifest(path: Path, *, root: Path | None = None) -> Pile:
         numeric=numeric,
         splits=splits,
         split_names=split_names,
-        broken=(*found.broken, *missing, *checked.broken),
-        notes=(*found.notes, *checked.notes, *_notes(path, splits)),
+        broken=(*rows.broken, *missing, *checked.broken),
+        notes=(*rows.notes, *checked.notes, *_notes(path, splits)),
     )
 
 
@@ -94,10 +94,12 @@ def _spellings(folder: Path) -> dict[str, None]:
 
 def _places(path: Path, header: list[str]) -> dict[str, int]:
     """Find the columns by their names."""
-    given = [name.strip().lower() for name in header]
-    if twice := [name for names in _COLUMNS.values() for name in names if given.count(name) > 1]:
-        raise InputError(f"{path} has {given.count(twice[0])} columns called {twice[0]}; rename all but one of them.")
-    places = {what: given.index(name) for what, names in _COLUMNS.items() for name in reversed(names) if name in given}
+    titles = [name.strip().lower() for name in header]
+    if twice := [name for names in _COLUMNS.values() for name in names if titles.count(name) > 1]:
+        raise InputError(f"{path} has {titles.count(twice[0])} columns called {twice[0]}; rename all but one of them.")
+    places = {
+        what: titles.index(name) for what, names in _COLUMNS.items() for name in reversed(names) if name in titles
+    }
     if "path" not in places:
         raise InputError(
             f"{path} has no column of paths: its first line must name one of {', '.join(_COLUMNS['path'])}, and names "
@@ -107,7 +109,7 @@ def _places(path: Path, header: list[str]) -> dict[str, int]:
 
 
 def _are_names(path: Path) -> bool:
-    """Tell whether the labels of a CSV are in a column of names, which are names even where they are numbers."""
+    """Return whether the labels of a CSV are in a column of names, which are names even where they are numbers."""
     if path.suffix.lower() in _JSON:
         return False
     header = next(csv.reader(text_lines(path), delimiter=columns.delimiter(path)))
@@ -125,7 +127,7 @@ def _csv_rows(path: Path) -> Iterator[Row]:
                 cells = {what: unguarded(row[at]) for what, at in places.items() if at < len(row)}
                 yield reader.line_num, cells.get("path", ""), cells.get("label", ""), cells.get("split", "")
     except csv.Error as error:
-        raise InputError(f"{path} is no CSV from line {reader.line_num} on: {error}.") from None
+        raise InputError(f"{path} is not a CSV from line {reader.line_num} on: {error}.") from None
     except UnicodeDecodeError as error:
         raise columns.not_utf8(path, error) from None
 
@@ -138,7 +140,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
                 continue
             row = parse_json(line, f"line {number} of {path}")
             if not isinstance(row, dict):
-                raise InputError(f'line {number} of {path} is no object with a path; write {{"path": ...}}.')
+                raise InputError(f'line {number} of {path} is not an object with a path; write {{"path": ...}}.')
             places = _places(path, list(row))
             values = list(row.values())
             cells = {what: values[at] for what, at in places.items() if values[at] is not None}
@@ -164,7 +166,7 @@ def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns
         labels.add(label)
         splits.add(split)
     return columns.Columns(
-        paths=paths.done(),
+        paths=paths.build(),
         labels=np.array(labels.values, np.int32),
         label_words=tuple(labels.codes),
         splits=np.array(splits.values, np.int32),
@@ -175,7 +177,7 @@ def _read_rows(path: Path, folder: Path, rows: Iterator[Row]) -> columns.Columns
 
 
 def _canonical(path: Path, words: tuple[str, ...], codes: np.ndarray) -> tuple[tuple[str, ...], np.ndarray | None]:
-    """Give splits their usual names; None when no row names one."""
+    """Return splits by their usual names; None when no row names one."""
     if not words:
         return (), None
     named = [split_of(word) or word for word in words]

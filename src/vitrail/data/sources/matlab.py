@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from vitrail.base.errors import InputError
-from vitrail.base.limits import ARRAY_GROWTH, most_unpacked
+from vitrail.base.limits import ARRAY_GROWTH, ELEMENTS, most_unpacked
 from vitrail.base.reading import read_bytes
 
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
@@ -31,20 +31,24 @@ def read_matlab(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not a MATLAB file of version 5; get the published one.")
     order = "<" if data[126:128] == b"IM" else ">"
     try:
-        return dict(_Reader(order, most_unpacked(len(data), ARRAY_GROWTH)).variables(data[128:]))
+        return dict(_Reader(str(path), order, most_unpacked(len(data), ARRAY_GROWTH)).variables(data[128:]))
     except (struct.error, zlib.error, ValueError, KeyError, IndexError, LookupError) as error:
-        raise InputError(f"{path} is damaged, or holds more than numbers, text and tables ({error}).") from None
+        raise InputError(f"{path} is damaged, or contains more than numbers, text and tables ({error}).") from None
 
 
 class _Reader:
-    def __init__(self, order: str, room: int) -> None:
-        self.order = order
+    def __init__(self, subject: str, order: str, room: int) -> None:
+        self.subject, self.order = subject, order
+        self.tag = struct.Struct(order + "II")
+        self.count = 0
+        """How many elements there were so far."""
+        self.most = ELEMENTS.value
         self.room = room
         """How many bytes may still be unpacked."""
 
     def variables(self, data: bytes) -> list[tuple[str, Any]]:
         """Read every variable of a file."""
-        found = []
+        arrays = []
         for kind, content in self.elements(data):
             if kind == _COMPRESSED:
                 unpacker = zlib.decompressobj()
@@ -52,18 +56,18 @@ class _Reader:
                 self.room -= len(unpacked)
                 if not self.room:
                     raise ValueError("it unpacks to far more than its size")
-                found += [
+                arrays += [
                     self.matrix(inner, 0) for inner_kind, inner in self.elements(unpacked) if inner_kind == _MATRIX
                 ]
             elif kind == _MATRIX:
-                found.append(self.matrix(content, 0))
-        return found
+                arrays.append(self.matrix(content, 0))
+        return arrays
 
     def elements(self, data: bytes) -> list[tuple[int, bytes]]:
         """Cut data into elements."""
-        found, at = [], 0
+        elements, at = [], 0
         while at + 8 <= len(data):
-            kind, length = struct.unpack_from(self.order + "II", data, at)
+            kind, length = self.tag.unpack_from(data, at)
             if kind >> 16:  # a short element: length and type share a word, the data follow in the tag
                 kind, length, start, step = kind & 0xFFFF, kind >> 16, at + 4, 8
                 if length > 4:
@@ -73,12 +77,15 @@ class _Reader:
                 step = 8 + length + (-length % 8 if kind != _COMPRESSED else 0)
             if start + length > len(data):
                 raise ValueError("it is cut off")
-            found.append((kind, data[start : start + length]))
+            self.count += 1
+            if self.count > self.most:
+                ELEMENTS.check(self.count, self.subject)
+            elements.append((kind, data[start : start + length]))
             at += step
-        return found
+        return elements
 
     def matrix(self, data: bytes, depth: int) -> tuple[str, Any]:
-        """Read one array: its flags, shape and name, and then what its class says."""
+        """Read one array: its flags, shape and name, and then its contents by class."""
         if depth > _MOST_DEPTH:
             raise ValueError("tables in tables in tables")
         if not data:  # an empty cell of a table

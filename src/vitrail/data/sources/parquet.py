@@ -29,13 +29,13 @@ _PURPOSE = "reading parquet files"
 def files_in(folder: Path) -> list[Path]:
     """Return the parquet files of a folder, or of its `data` folder."""
     for place in (folder, folder / "data"):
-        if found := sorted(path for path in place.glob("*.parquet") if is_file_in(folder, path)):
-            return found
+        if files := sorted(path for path in place.glob("*.parquet") if is_file_in(folder, path)):
+            return files
     return []
 
 
 class _Reading:
-    """What one process has open; arrow's reader is for one thread at a time, so whoever reads holds the lock."""
+    """The open file of one process; arrow's reader is for one thread at a time, so reading takes the lock."""
 
     def __init__(self) -> None:
         self.process = os.getpid()

@@ -20,7 +20,7 @@ _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def is_pattern(where: str) -> bool:
-    """Tell whether a name stands for several tar files."""
+    """Return whether a name is a pattern of several tar files."""
     return where.lower().endswith(".tar") and (bool(_BRACES.search(where)) or has_magic(where))
 
 
@@ -32,13 +32,13 @@ def expand(pattern: str) -> list[str]:
     for choice in choices:
         count *= len(choice)
     if count > _MOST_SHARDS:
-        raise InputError(f"{pattern} stands for {count} files; at most {_MOST_SHARDS} are read.")
+        raise InputError(f"{pattern} means {count} files; at most {_MOST_SHARDS} are read.")
     return ["".join(parts) for parts in product(*choices)]
 
 
 def _choices(inside: str) -> list[str]:
-    if found := _RANGE.fullmatch(inside):
-        first, last = found.groups()
+    if match := _RANGE.fullmatch(inside):
+        first, last = match.groups()
         if max(len(first), len(last)) > 18 or not int(first) <= int(last) < int(first) + _MOST_SHARDS:
             raise InputError(f"{{{inside}}} does not count upwards, or for more than {_MOST_SHARDS} steps.")
         return [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
@@ -47,27 +47,27 @@ def _choices(inside: str) -> list[str]:
 
 def find_pattern(pattern: str) -> list[tuple[Path, str | None]]:
     """Return the tar files of a pattern, in order; files that braces name must be there."""
-    found: list[Path] = []
+    files: list[Path] = []
     missing: list[str] = []
     for name in expand(pattern):
         if has_magic(name):
-            found += map(Path, matching(name))
+            files += map(Path, matching(name))
         elif Path(name).is_file():
-            found.append(Path(name))
+            files.append(Path(name))
         else:
             missing.append(name)
     if missing:
         raise InputError(
             f"{pattern} names {len(missing)} tar files that are not there, such as {missing[0]}; "
-            f"{len(found)} are there."
+            f"{len(files)} are there."
         )
-    if not found:
+    if not files:
         raise InputError(f"no tar file is called {pattern}.")
-    return [(path, split_in(path)) for path in found]
+    return [(path, split_in(path)) for path in files]
 
 
 def matching(pattern: str) -> list[str]:
-    """Return what a pattern with wildcards fits, sorted; `**` stands for any number of folders, each taken once.
+    """Return the files that match a pattern, sorted; `**` matches any number of folders, each once.
 
     As Python's `glob`, which leaves out without a word what it may not list; here that is an error.
     """
@@ -120,7 +120,7 @@ def _names(folder: str, part: str) -> list[str]:
 
 
 def _status(path: str, *, links: bool = True) -> os.stat_result | None:
-    """Return what the system knows of a file or folder, through `links` or not; None when it is not there."""
+    """Return the system's facts about a file or folder, through `links` or not; None when it does not exist."""
     try:
         return os.stat(path, follow_symlinks=links)  # noqa: PTH116
     except OSError as error:

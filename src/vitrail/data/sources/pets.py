@@ -1,7 +1,7 @@
 """Oxford-IIIT Pets as published: `images/*.jpg`, `annotations/trainval.txt` and `annotations/test.txt`.
 
 A line is `Abyssinian_100 1 1 1`: an image, the number of its class from 1 on, and two numbers that are not read. The
-class is called what stands before the last underscore.
+class has the name before the last underscore.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ _LISTS = {"train": "trainval.txt", "test": "test.txt"}
 
 
 def is_pets(folder: Path) -> bool:
-    """Tell whether a folder has the images and the lists."""
+    """Return whether a folder has the images and the lists."""
     lists = [folder / "annotations" / name for name in _LISTS.values()]
     return (folder / "images").is_dir() and all(is_file_in(folder, path) for path in lists)
 
@@ -35,7 +35,7 @@ def open_pets(folder: Path) -> Pile:
                 continue
             image, number = [*line.split(), "", ""][:2]
             if not (number.isascii() and number.isdigit() and len(number) < 5 and int(number) > 0) or "/" in image:
-                raise InputError(f"line {at} of {path} is no `NAME NUMBER ...`: {line[:60]!r}.")
+                raise InputError(f"line {at} of {path} is not `NAME NUMBER ...`: {line[:60]!r}.")
             breed = image.rpartition("_")[0] or image
             if classes.setdefault(int(number), breed) != breed:
                 raise InputError(f"line {at} of {path} gives {breed} the number of {classes[int(number)]}, {number}.")
@@ -46,14 +46,14 @@ def open_pets(folder: Path) -> Pile:
         raise InputError(f"the lists in {folder / 'annotations'} name no images.")
     if sorted(classes) != list(range(1, len(classes) + 1)):
         raise InputError(f"the lists in {folder / 'annotations'} number {len(classes)} classes up to {max(classes)}.")
-    found = paths.done()
-    kept, missing = missing_files(folder, found)
+    names = paths.build()
+    rows, missing = missing_files(folder, names)
     return Pile(
-        pictures=Files(folder, found.take(kept), real_folders(folder)),
-        targets=np.array(numbers, np.int32)[kept] - 1,
+        pictures=Files(folder, names.take(rows), real_folders(folder)),
+        targets=np.array(numbers, np.int32)[rows] - 1,
         names=tuple(classes[number] for number in sorted(classes)),
         fixed=True,
-        splits=np.array(splits, np.int8)[kept],
+        splits=np.array(splits, np.int8)[rows],
         split_names=tuple(_LISTS),
         broken=tuple(missing),
     )

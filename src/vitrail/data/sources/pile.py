@@ -1,4 +1,4 @@
-"""What a source hands over: pictures, and what it knows about each; the catalog makes data sets of it."""
+"""The result of a source: pictures, and facts about each; the catalog makes data sets from it."""
 
 import unicodedata
 from array import array
@@ -34,7 +34,7 @@ Codes = Int[np.ndarray, "image"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pile:
-    """Everything that was found in one place."""
+    """Everything in one place."""
 
     pictures: Pictures
     targets: Codes
@@ -50,9 +50,9 @@ class Pile:
     split_names: tuple[str, ...] = ()
     channels: int = 3
     broken: tuple[Skipped, ...] = ()
-    """What should have been an image: charged to the budget."""
+    """Entries that should have been images: charged to the budget."""
     ignored: tuple[Skipped, ...] = ()
-    """What was left alone and is reported: links to elsewhere, hostile members."""
+    """Entries that are ignored and reported: links to elsewhere, hostile members."""
     notes: tuple[str, ...] = ()
 
 
@@ -62,18 +62,18 @@ def split_of(name: str) -> str | None:
 
 
 def is_image(name: str) -> bool:
-    """Tell by its extension whether a file should be an image."""
+    """Return whether a file should be an image, by its extension."""
     dot = name.rfind(".")
     return dot > 0 and name[dot:].lower() in IMAGE_SUFFIXES
 
 
 def class_name(name: str) -> str:
-    """Return a class name in one spelling: composed characters, no space around it, nothing that is no text."""
+    """Return a class name in one spelling: composed characters, no space around it, nothing that is not text."""
     return unicodedata.normalize("NFC", name.encode(errors="backslashreplace").decode()).strip()
 
 
 class Codebook:
-    """Turns words into numbers in the order in which they come; spellings of one class name have one number."""
+    """Turns words into numbers in the order of their appearance; spellings of one class name have one number."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -103,33 +103,33 @@ class Codebook:
         return code
 
     def notes(self) -> list[str]:
-        """Say which words became one class although they are written differently."""
+        """Return notes about words that became one class although they are written differently."""
         spellings: dict[int, list[str]] = {}
         for word, code in self._spellings.items():
             spellings.setdefault(code, []).append(word)
         several = [words for code, words in spellings.items() if code != UNLABELLED and len(words) > 1]
         if not several:
             return []
-        shown = "; ".join(_written(words) for words in several[:3]) + ("; and more" if len(several) > 3 else "")
-        return [f"{len(several)} classes are written in more than one way, and each was taken as one: {shown}."]
+        listing = "; ".join(_spellings(words) for words in several[:3]) + ("; and more" if len(several) > 3 else "")
+        return [f"{len(several)} classes are written in more than one way, and each was taken as one: {listing}."]
 
     def add(self, word: str) -> None:
         """Append the number of a word."""
         self.values.append(self.code(word))
 
     def __len__(self) -> int:
-        """Count what was added."""
+        """Count the words."""
         return len(self.values)
 
 
-def _written(words: list[str]) -> str:
+def _spellings(words: list[str]) -> str:
     """Quote spellings of one name so that their difference shows: spaces, or the code points of one letter."""
     same = len({word.strip() for word in words}) == 1
     return " and ".join(map(repr if same else ascii, words))
 
 
 def is_number(word: str) -> bool:
-    """Tell whether a label is a whole number, written as one."""
+    """Return whether a label is a whole number, written as one."""
     digits = word.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 18
 
@@ -152,10 +152,10 @@ def sort_classes(
 
 def _indices(words: Sequence[str], what: str) -> tuple[tuple[str, ...], Codes]:
     """Take words as indices of classes: return the names of all classes, and the index of each word."""
-    found = [int(word) for word in words]
-    if min(found) < 0 or max(found) >= MOST_CLASSES:
+    numbers = [int(word) for word in words]
+    if min(numbers) < 0 or max(numbers) >= MOST_CLASSES:
         raise InputError(
-            f"{what} has the label {min(found) if min(found) < 0 else max(found)}; whole numbers are indices of "
+            f"{what} has the label {min(numbers) if min(numbers) < 0 else max(numbers)}; whole numbers are indices of "
             f"classes, from 0 to at most {MOST_CLASSES - 1}. Count from 0, or write names."
         )
-    return tuple(map(str, range(max(found) + 1))), np.array([*found, UNLABELLED], np.int32)
+    return tuple(map(str, range(max(numbers) + 1))), np.array([*numbers, UNLABELLED], np.int32)

@@ -1,7 +1,7 @@
 """Which files of a long list are there.
 
-Up to `EVERY` files all are looked for, by listing each folder once. Beyond that, `SAMPLE` of them spread over the
-list are; only if one of those is missing are all looked for. What is missing all the same is found by `vitrail data`,
+Up to `EVERY` files all are checked, by listing each folder once. Beyond that, `SAMPLE` of them spread over the
+list are; only if one of those is missing are all checked. Other missing files are found by `vitrail data`,
 or by the reader, which names it.
 """
 
@@ -15,7 +15,7 @@ from vitrail.data.budget import Skipped
 from vitrail.data.index import Names
 from vitrail.data.sources.files import is_inside, real_folders
 
-Kept = Int[np.ndarray, "kept"]
+Rows = Int[np.ndarray, "kept"]
 
 EVERY = 200_000
 SAMPLE = 10_000
@@ -23,7 +23,7 @@ _MOST_LISTED = 2_000_000
 """Names of files that are remembered at a time."""
 
 
-def missing_files(root: Path, paths: Names) -> tuple[Kept, list[Skipped]]:
+def missing_files(root: Path, paths: Names) -> tuple[Rows, list[Skipped]]:
     """Return the rows whose files are there, and the names of the others."""
     rows = np.arange(len(paths))
     if len(rows) > EVERY:
@@ -50,7 +50,7 @@ def missing_files(root: Path, paths: Names) -> tuple[Kept, list[Skipped]]:
 
 
 def _list(folder: bytes, inside: tuple[bytes, ...]) -> frozenset[bytes]:
-    """List a folder; one that is not there, or lies elsewhere, has no files."""
+    """List a folder; one that does not exist, or is outside, has no files."""
     try:
         return frozenset(os.listdir(folder)) if is_inside(os.path.realpath(folder), inside) else frozenset()  # noqa: PTH208
     except OSError:

@@ -1,7 +1,7 @@
 """Files that a list names more than once: each is one image, with one label, of one split.
 
 A file in two rows would end up in training and validation when the list is split. Paths are compared by hashes of eight
-bytes at a time, all at once, so that ten million of them take seconds; only those with a hash in common are looked at.
+bytes at a time, all at once, so that ten million of them take seconds; only those with a hash in common are compared.
 """
 
 import os
@@ -20,12 +20,12 @@ Hashes = UInt64[np.ndarray, "image"]
 
 _AT_A_TIME = 2**20
 _MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
-"""Keep so many of eight bytes."""
+"""Keep the first N of eight bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Checked:
-    """What is left of a list whose files are named once."""
+    """The rows of a list that remain when each file is named once."""
 
     kept: Mask
     broken: tuple[Skipped, ...]
@@ -42,8 +42,8 @@ def check_repeats(paths: Names, labels: Rows, splits: Rows, where: str) -> Check
     first: dict[bytes, tuple[int, set[int]]] = {}
     for row in repeated(paths).tolist():
         path, label, split = paths[row], int(labels[row]), int(splits[row])
-        known, parts = first.setdefault(path, (label, set()))
-        if label != known:
+        first_label, parts = first.setdefault(path, (label, set()))
+        if label != first_label:
             broken.append((os.fsdecode(path), "it is listed more than once, with different labels"))
             kept[row] = False
         elif split in parts:

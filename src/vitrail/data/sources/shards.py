@@ -1,6 +1,6 @@
 """Tar shards in WebDataset layout, read in place.
 
-    train-000000.tar          images and labels of one key lie beside each other:
+    train-000000.tar          images and labels of one key are beside each other:
         a/0001.jpg            the key is the path up to the first dot of the file's name
         a/0001.cls            a number, or .txt: a class name, or .json: {"label": number or name}
 
@@ -33,7 +33,7 @@ _MOST_OPEN = 64
 
 
 class _Handle:
-    """An open file that is closed when nobody uses it any more, in whichever thread that is."""
+    """An open file that is closed after its last use, in any thread."""
 
     def __init__(self, path: Path) -> None:
         self.number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -69,11 +69,11 @@ class ShardPictures:
     def read(self, row: int) -> bytes:
         """Read one member."""
         size = int(self.sizes[row])
-        handle = self._handle(self.shards[self.shard[row]])  # held while it is read, whatever other threads open
-        found = os.pread(handle.number, size, int(self.offsets[row]))
-        if len(found) < size:
-            raise ImageError(f"the shard has become shorter: {len(found)} of {size} bytes are there.")
-        return found
+        handle = self._handle(self.shards[self.shard[row]])  # kept open while it is read, whatever other threads open
+        data = os.pread(handle.number, size, int(self.offsets[row]))
+        if len(data) < size:
+            raise ImageError(f"the shard has become shorter: {len(data)} of {size} bytes are there.")
+        return data
 
     def digest(self, rows: Codes) -> bytes:
         """Digest which members of which shards they are, and the sizes and times of the shards."""
@@ -86,7 +86,7 @@ class ShardPictures:
 
 @dataclass
 class _Reading:
-    """What the shards have given so far."""
+    """The contents of the shards so far."""
 
     names: NamesBuilder = field(default_factory=NamesBuilder)
     shard: array = field(default_factory=lambda: array("i"))  # type: ignore[type-arg]
@@ -100,7 +100,7 @@ class _Reading:
 
 
 def open_shards(shards: list[tuple[Path, str | None]], where: str, *, beside: Path) -> Pile:
-    """Index shards, each with the split that it belongs to; a list of classes may lie in the folder `beside`."""
+    """Index shards, each with the split that it belongs to; a list of classes may be in the folder `beside`."""
     if not shards:
         raise InputError(f"{where} names no tar file.")
     split_names = tuple(dict.fromkeys(split for _, split in shards if split))
@@ -117,7 +117,7 @@ def open_shards(shards: list[tuple[Path, str | None]], where: str, *, beside: Pa
         names, targets, numeric = listed, _among(listed, names, targets, numeric, where), False
     pictures = ShardPictures(
         tuple(path for path, _ in shards),
-        reading.names.done(),
+        reading.names.build(),
         np.array(reading.shard, np.int32),
         np.array(reading.offsets, np.int64),
         np.array(reading.sizes, np.int64),
@@ -160,12 +160,12 @@ def _read_shard(reading: _Reading, number: int, path: Path, split: int) -> None:
                 _add_image(reading, images, key, member, path)
             elif suffix in _LABELS:
                 try:
-                    found = _LABELS.index(suffix), _label(handle, member, suffix)
+                    entry = _LABELS.index(suffix), _label(handle, member, suffix)
                 except ValueError as error:
                     reading.broken.append((f"{path}:{member.name}", f"{error}"))
-                    found = -1, ""  # the image goes with its label
-                if key not in labels or found[0] < labels[key][0]:
-                    labels[key] = found
+                    entry = -1, ""  # the image goes with its label
+                if key not in labels or entry[0] < labels[key][0]:
+                    labels[key] = entry
             else:
                 reading.others += 1
     except DamagedError as error:
@@ -222,14 +222,14 @@ def _label(handle: int, member: Member, suffix: str) -> str:
         text = os.pread(handle, member.size, member.offset).decode().strip()
         if suffix == "cls":
             if not is_number(text) or text.startswith("-"):
-                raise ValueError(f"{text[:40]!r} is no class number from 0 on")
+                raise ValueError(f"{text[:40]!r} is not a class number from 0 on")
             return text
         if suffix == "txt":
             return text.partition("\n")[0]
         described = json.loads(text)
         label = described.get("label") if isinstance(described, dict) else None
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-        raise ValueError("the label is no text or no JSON") from None
+        raise ValueError("the label is not text or not JSON") from None
     if label is None:
         return ""
     if isinstance(label, int | str) and not isinstance(label, bool):
@@ -238,7 +238,7 @@ def _label(handle: int, member: Member, suffix: str) -> str:
 
 
 def _class_list(folder: Path) -> tuple[str, ...] | None:
-    """Read the class names that lie beside the shards."""
+    """Read the class names beside the shards."""
     for path in (folder / "labels.txt", folder / "classes.txt"):
         if is_file_in(folder, path):
             lines = read_text(path, errors="replace").splitlines()

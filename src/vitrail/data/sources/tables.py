@@ -1,4 +1,4 @@
-"""What parquet and arrow files have in common: a column of images, one of labels, and class names beside them."""
+"""The common parts of parquet and arrow files: a column of images, one of labels, and class names beside them."""
 
 import json
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ class Labels:
         self.are_words = False
 
     def add(self, column: Any, length: int, arrow: Any) -> None:
-        """Append the labels of one file; None stands for a file without."""
+        """Append the labels of one file; None for a file without."""
         if column is None:
             self.parts.append(np.full(length, UNLABELLED, np.int64))
             return

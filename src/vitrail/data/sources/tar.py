@@ -1,4 +1,4 @@
-"""The headers of a tar file: what lies where, without unpacking anything.
+"""The headers of a tar file: names and places of its members, without unpacking anything.
 
 A member is a header of 512 bytes and its data, padded to 512. Long names come before it as a member of their own:
 GNU's type `L`, or POSIX's `x` with `length key=value` records. Everything that is not a plain file is named and passed
@@ -32,7 +32,7 @@ class Member(NamedTuple):
     """Where its data begin."""
     size: int
     kind: str | None
-    """What it is when it is no plain file."""
+    """Its kind when it is not a plain file."""
 
 
 class DamagedError(Exception):
@@ -77,8 +77,8 @@ def members(handle: int) -> Iterator[Member]:
             if kind == b"S" and header[482]:
                 start = _after_map(handle, start)
             if start + size > total and kind in _PLAIN:
-                raise DamagedError(f"it is cut off inside {_shown(name)}: {total - start} of {size} bytes are there")
-            yield Member(_shown(name), start, size, None if kind in _PLAIN else _KINDS.get(kind, "of an unknown kind"))
+                raise DamagedError(f"it is cut off inside {_text(name)}: {total - start} of {size} bytes are there")
+            yield Member(_text(name), start, size, None if kind in _PLAIN else _KINDS.get(kind, "of an unknown kind"))
         at = start + (0 if kind in (b"1", b"2", b"3", b"4", b"5", b"6") else size + -size % BLOCK)
     raise DamagedError(f"it is cut off after {total} bytes: the zeros that end a tar file are missing")
 
@@ -122,18 +122,18 @@ def _pax(records: bytes, name: bytes | None) -> tuple[bytes | None, int | None, 
     while records:
         length, _, rest = records.partition(b" ")
         if not length.isdigit() or len(length) > 6 or not len(length) + 1 < int(length) <= len(records):
-            raise DamagedError("an extended header that is no list of records")
+            raise DamagedError("an extended header that is not a list of records")
         key, _, value = rest[: int(length) - len(length) - 2].partition(b"=")
         if key == b"path":
             name = value
         elif key == b"size":
             if not value.isdigit() or len(value) > 15:
-                raise DamagedError("an extended header with a size that is no number")
+                raise DamagedError("an extended header with a size that is not a number")
             size = int(value)
         sparse |= key.startswith(b"GNU.sparse")
         records = records[int(length) :]
     return name, size, sparse
 
 
-def _shown(name: bytes) -> str:
+def _text(name: bytes) -> str:
     return name.decode(errors="backslashreplace")

@@ -6,7 +6,7 @@
     val/images/*.JPEG                    with val/val_annotations.txt: file, id and box, between tabs
     test/images/*.JPEG                   without labels: left alone
 
-Classes are called what words.txt says, or by their ids where it says nothing or two of them would be called the same.
+Classes have the names of words.txt, or their ids where it has none or two classes would have the same name.
 """
 
 import os
@@ -29,7 +29,7 @@ _ID = re.compile(r"n\d{8}")
 
 
 def is_tiny_imagenet(folder: Path) -> bool:
-    """Tell whether a folder has the lists and the folders of the data set."""
+    """Return whether a folder has the lists and the folders of the data set."""
     lists = all(is_file_in(folder, folder / name) for name in (_IDS, _ANNOTATIONS))
     return lists and (folder / "train").is_dir() and (folder / "val" / "images").is_dir()
 
@@ -48,7 +48,7 @@ def open_tiny_imagenet(folder: Path) -> Pile:
             walk.add(path, "", 0)
         targets.extend([place[wnid]] * (len(walk.paths) - before))
     if strange := [name for name in classes if name not in place]:
-        notes.append(f"{len(strange)} folders of {parts['train']} are not in {_IDS}, such as {strange[0]}: left alone.")
+        notes.append(f"{len(strange)} folders of {parts['train']} are not in {_IDS}, such as {strange[0]}: ignored.")
     there, missing = _images(walk, parts.get("val")), []
     for name, wnid in _annotations(folder / _ANNOTATIONS, place):
         if path := there.pop(name, ""):
@@ -68,7 +68,7 @@ def _pile(
     walk: Walk, folder: Path, targets: "array[int]", names: tuple[str, ...], missing: list[Skipped], notes: list[str]
 ) -> Pile:
     return Pile(
-        pictures=Files(folder, walk.paths.done(), walk.allowed),
+        pictures=Files(folder, walk.paths.build(), walk.allowed),
         targets=np.array(targets, np.int32),
         names=names,
         fixed=True,
@@ -116,17 +116,17 @@ def _names(folder: Path, ids: list[str]) -> tuple[str, ...]:
     return tuple(name if often[name] == 1 else wnid for name, wnid in zip(names, ids, strict=True))
 
 
-def _annotations(path: Path, known: dict[str, int]) -> list[tuple[str, str]]:
+def _annotations(path: Path, classes: dict[str, int]) -> list[tuple[str, str]]:
     """Read which class each validation image has."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for at, line in enumerate(_lines(path), start=1):
         if not line.strip():
             continue
         name, wnid = [*line.split("\t"), ""][:2]
-        if not name or wnid not in known:
+        if not name or wnid not in classes:
             raise InputError(
                 f"line {at} of {path} is {line[:60]!r}, but must be a file and a WordNet id of {_IDS}, between tabs."
             )
-        if found.setdefault(name, wnid) != wnid:
+        if labels.setdefault(name, wnid) != wnid:
             raise InputError(f"line {at} of {path} gives {name} a second class; get the published file.")
-    return list(found.items())
+    return list(labels.items())

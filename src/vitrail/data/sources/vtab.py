@@ -26,7 +26,7 @@ WHOLE, HALVES, TEST = "train800val200", ("train800", "val200"), "test"
 
 
 def is_vtab(folder: Path) -> bool:
-    """Tell whether a folder has a list of training images; the others are asked for when it is opened."""
+    """Return whether a folder has a list of training images; the others are required when it is opened."""
     return any(_list_of(folder, name) for name in (WHOLE, HALVES[0]))
 
 
@@ -46,14 +46,14 @@ def open_vtab(folder: Path) -> Pile:
             splits.append(split)
         if len(targets) == before:
             raise InputError(f"{path} lists no images.")
-    found = paths.done()
-    kept, missing = missing_files(folder, found)
+    names = paths.build()
+    rows, missing = missing_files(folder, names)
     return Pile(
-        pictures=Files(folder, found.take(kept), real_folders(folder)),
-        targets=np.array(targets, np.int32)[kept],
+        pictures=Files(folder, names.take(rows), real_folders(folder)),
+        targets=np.array(targets, np.int32)[rows],
         names=tuple(map(str, range(max(targets) + 1))),
         fixed=True,
-        splits=np.array(splits, np.int8)[kept],
+        splits=np.array(splits, np.int8)[rows],
         split_names=("train", "test"),
         broken=tuple(missing),
     )
@@ -81,8 +81,8 @@ def _read(path: Path) -> list[tuple[bytes, int]]:
             continue
         image, label = [b"", *line.rsplit(maxsplit=1)][-2:]
         if not image.strip() or not label.isdigit() or len(label) > 6 or int(label) >= MOST_CLASSES:
-            shown = line[:60].decode(errors="backslashreplace")
-            raise InputError(f"line {at} of {path} is no `PATH LABEL` with a label from 0 on: {shown!r}.")
+            text = line[:60].decode(errors="backslashreplace")
+            raise InputError(f"line {at} of {path} is not `PATH LABEL` with a label from 0 on: {text!r}.")
         if problem := problem_with(os.fsdecode(image.strip())):
             raise InputError(f"line {at} of {path} cannot be used: {problem}.")
         rows.append((image.strip(), int(label)))

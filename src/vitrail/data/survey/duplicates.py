@@ -37,7 +37,7 @@ FREQUENCIES = 8
 DETAIL = 16
 BANDS = 4
 BAND_BITS = 16
-CERTAIN = 0.995  # who has a twin like this needs no other
+CERTAIN = 0.995  # an image with a twin like this needs no other
 FLAT = 2.0  # grey levels: where no detail is larger, there is nothing to compare
 CHUNK = 1 << 16  # pairs in memory at a time
 ROWS = 512  # of an image in floats at a time
@@ -52,7 +52,7 @@ Scores = Float[np.ndarray, "pair"]
 
 
 class Print(NamedTuple):
-    """What is kept of an image to know it again."""
+    """The fingerprints of images."""
 
     digest: int
     hash: int
@@ -66,7 +66,7 @@ def _cosines() -> Float32[np.ndarray, "frequency pixel"]:
 
 
 def _bends() -> Float32[np.ndarray, "side side"]:
-    """Return the matrix of second differences; beyond the edge the image goes on as it is there."""
+    """Return the matrix of second differences; beyond the edge the image continues with its last values."""
     bends = 2 * np.eye(DETAIL) - np.eye(DETAIL, k=1) - np.eye(DETAIL, k=-1)
     bends[0, 0] = bends[-1, -1] = 1
     return bends.astype(np.float32)
@@ -81,8 +81,8 @@ MIRROR = np.uint64(int(WEIGHTS.reshape(FREQUENCIES, FREQUENCIES)[:, 1::2].sum())
 
 
 def fingerprint(pixels: Pixels, *, near: bool = True) -> Print:
-    """Return what identifies an image, exactly and, if asked, nearly."""
-    values = pixels.permute(1, 2, 0).numpy()  # as it lies in memory
+    """Return the fingerprint of an image, exact and, on request, approximate."""
+    values = pixels.permute(1, 2, 0).numpy()  # as it is in memory
     digest = hashlib.blake2b(repr(values.shape).encode(), digest_size=8)
     digest.update(np.ascontiguousarray(values).data)
     exact = int.from_bytes(digest.digest(), "little")
@@ -90,7 +90,7 @@ def fingerprint(pixels: Pixels, *, near: bool = True) -> Print:
         return Print(exact, 0, None)
     small = _shrink(values)
     spectrum = COSINES @ (small - small.mean()) @ COSINES.T
-    spectrum[0, 0] = 0  # the mean says nothing about the picture
+    spectrum[0, 0] = 0  # the mean carries no information about the picture
     cells = MEANS @ small @ MEANS.T
     detail = BENDS @ cells + cells @ BENDS.T
     largest = float(np.abs(detail).max())
@@ -128,7 +128,7 @@ class Prints:
     digests: Hashes
     hashes: Hashes
     details: Int8[np.ndarray, "compared side side"]
-    """Of all images, or of none where only exact duplicates are looked for."""
+    """Of all images, or of none where only exact duplicates are searched."""
     comparable: Mask
     """Whether an image can be a near duplicate: it was read, and is not flat."""
 
@@ -148,7 +148,7 @@ class Twins:
 def near_duplicates(prints: Prints, part: Numbers, parts: int, bits: int = NEAR_BITS) -> Twins:
     """Find the near duplicates that are not exact ones, in each of the parts (such as training and test).
 
-    Copies of the same pixels in the same part are compared once and share what is found.
+    Copies of the same pixels in the same part are compared once and share the result.
     """
     comparable = np.flatnonzero(prints.comparable)
     keys = np.stack([prints.digests[comparable], part[comparable].astype(np.uint64)], axis=1)
@@ -159,16 +159,16 @@ def near_duplicates(prints: Prints, part: Numbers, parts: int, bits: int = NEAR_
     mirrored = np.zeros((len(chosen), parts), dtype=bool)
     for flip in (False, True):
         for one, other in _candidates(prints.hashes[chosen], MIRROR if flip else np.uint64(0), bits):
-            wanted = prints.digests[chosen[one]] != prints.digests[chosen[other]]
-            known = np.minimum(similarity[one, part[chosen[other]]], similarity[other, part[chosen[one]]])
-            wanted &= known < CERTAIN  # a thousand frames of one scene need not all be compared with each other
-            one, other = one[wanted], other[wanted]
-            found = _correlation(prints.details[chosen[one]], prints.details[chosen[other]], flip)
-            alike = found >= SIMILAR
-            one, other, found = one[alike], other[alike], found[alike]
+            open_pairs = prints.digests[chosen[one]] != prints.digests[chosen[other]]
+            best = np.minimum(similarity[one, part[chosen[other]]], similarity[other, part[chosen[one]]])
+            open_pairs &= best < CERTAIN  # a thousand frames of one scene need not all be compared with each other
+            one, other = one[open_pairs], other[open_pairs]
+            scores = _correlation(prints.details[chosen[one]], prints.details[chosen[other]], flip)
+            alike = scores >= SIMILAR
+            one, other, scores = one[alike], other[alike], scores[alike]
             for from_, to in ((one, other), (other, one)):
-                order = np.lexsort((-to, found))  # the last to be written wins: the nearest, and the first of those
-                from_, to, score = from_[order], to[order], found[order]
+                order = np.lexsort((-to, scores))  # the last to be written wins: the nearest, and the first of those
+                from_, to, score = from_[order], to[order], scores[order]
                 column = part[chosen[to]]
                 better = score > similarity[from_, column]
                 from_, to, score, column = from_[better], to[better], score[better], column[better]
@@ -201,7 +201,7 @@ def _candidates(hashes: Hashes, flip: np.uint64, bits: int) -> Iterator[tuple[Pl
                 other = order[at]
                 near = (one < other) & (np.bitwise_count(hashes[one] ^ hashes[other] ^ flip) <= bits)
                 one, other = one[near], other[near]
-                for earlier in range(band):  # what an earlier band has found is not found again
+                for earlier in range(band):  # a pair of an earlier band is not listed again
                     new = np.bitwise_count(ours[earlier][one] ^ theirs[earlier][other]) > radius
                     one, other = one[new], other[new]
                 if len(one):

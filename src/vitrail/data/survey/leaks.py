@@ -51,7 +51,7 @@ class Findings:
 
 
 def find(scan: Scan, *, bits: int | None = NEAR_BITS) -> Findings:
-    """Find what is there twice; near duplicates may differ in `bits` bits of their hash, and None looks for none."""
+    """Find duplicates; near ones may differ in `bits` bits of their hash, and None skips them."""
     groups = _same_pixels(scan)
     exact, conflicts = [], []
     leaks: dict[int, Twin] = {}
@@ -72,9 +72,9 @@ def find(scan: Scan, *, bits: int | None = NEAR_BITS) -> Findings:
         twins = near_duplicates(scan.prints, scan.part, len(scan.splits), bits)
         for row, part in np.argwhere(twins.partner >= 0).tolist():
             if _order(scan)[part] > _order(scan)[scan.part[row]]:
-                found = _twin(twins, row, part)
-                if row not in leaks or leaks[row].similarity < found.similarity:
-                    leaks[row] = found
+                twin = _twin(twins, row, part)
+                if row not in leaks or leaks[row].similarity < twin.similarity:
+                    leaks[row] = twin
         near = _inside(scan, twins)
     return Findings(
         leaks=tuple(leaks[row] for row in sorted(leaks)),
@@ -87,9 +87,9 @@ def find(scan: Scan, *, bits: int | None = NEAR_BITS) -> Findings:
 def left_out(scan: Scan, findings: Findings) -> dict[int, str]:
     """Return the images that a clean data set does not have, each with the reason.
 
-    Those are, in this order: what cannot be read; what is also in a later split; in training, what has the same pixels
-    as an image of another class there, since nobody knows which is right; and in training, every copy but the first.
-    A test split loses nothing but what cannot be read.
+    Those are, in this order: images that cannot be read; images that are also in a later split; in training, those
+    with the same pixels as an image of another class, since the right class is unknown; and in training, every copy
+    but the first. A test split loses only images that cannot be read.
     """
     reasons = {row: f"it cannot be read: {error}" for row, error in scan.errors.items()}
     for leak in findings.leaks:
@@ -135,7 +135,7 @@ def _twin(twins: Twins, row: int, part: int) -> Twin:
 
 def _inside(scan: Scan, twins: Twins) -> tuple[Twin, ...]:
     """List the pairs within a split, each once; copies of the same pixels count as one image."""
-    found: dict[tuple[int, int], Twin] = {}
+    pairs: dict[tuple[int, int], Twin] = {}
     rows = np.flatnonzero(twins.partner[np.arange(len(scan.part)), scan.part] >= 0)
     _, first = np.unique(
         np.stack([scan.prints.digests[rows], scan.part[rows].astype(np.uint64)]), axis=1, return_index=True
@@ -143,5 +143,5 @@ def _inside(scan: Scan, twins: Twins) -> tuple[Twin, ...]:
     for row in np.sort(rows[first]).tolist():
         twin = _twin(twins, row, int(scan.part[row]))
         pair = (min(twin.row, twin.other), max(twin.row, twin.other))
-        found[pair] = Twin(row=pair[0], other=pair[1], kind=twin.kind, similarity=twin.similarity)
-    return tuple(found[pair] for pair in sorted(found))
+        pairs[pair] = Twin(row=pair[0], other=pair[1], kind=twin.kind, similarity=twin.similarity)
+    return tuple(pairs[pair] for pair in sorted(pairs))

@@ -1,4 +1,4 @@
-"""What a contact sheet shows: the classes, what training makes of them, and the pairs that are the same picture."""
+"""The content of a contact sheet: the classes, augmented samples, and pairs of the same picture."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,17 +78,17 @@ class Sheet:
     where: str
     """The data."""
     split: str
-    """Where the examples come from."""
+    """The split of the examples."""
     classes: Sequence[SheetClass]
     """The classes that are shown."""
     total: int
     """How many classes there are; 0 without labels."""
     augmentation: str | None
-    """What training does to images, in words."""
+    """The augmentation, in words."""
     image_size: tuple[int, int]
     """Height and width of what training sees, in pixels."""
     pairs: Sequence[Pairs]
-    """What is there twice."""
+    """The duplicates."""
 
 
 def make_sheet(
@@ -106,11 +106,11 @@ def make_sheet(
     """
     part = list(scan.splits).index("train") if "train" in scan.splits else 0
     counts = np.bincount(scan.targets[scan.targets >= 0], minlength=len(scan.labels))
-    shown = np.arange(len(counts)) if scan.labels else np.array([UNLABELLED])
-    if len(shown) > MOST_CLASSES:
-        shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
+    targets = np.arange(len(counts)) if scan.labels else np.array([UNLABELLED])
+    if len(targets) > MOST_CLASSES:
+        targets = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
     classes = []
-    for target in map(int, shown):
+    for target in map(int, targets):
         rows = _examples(scan, part, target)
         versions = _versions(scan, rows[0], augmentation, image_size, seed) if augmentation and rows else []
         classes.append(
@@ -140,14 +140,14 @@ def describe(augmentation: Augmentation) -> str:
         "pad": f"by shifting up to {augmentation.pad} pixels",
         "none": "without a crop",
     }
-    done = [crop[augmentation.crop]]
-    done += [f"mirroring {augmentation.flip:.0%} of the time"] * (augmentation.flip > 0)
-    done += ["changed colours"] * augmentation.jitters
-    done += [f"RandAugment with {augmentation.layers} operations of magnitude {augmentation.magnitude:g}"] * (
+    steps = [crop[augmentation.crop]]
+    steps += [f"mirroring {augmentation.flip:.0%} of the time"] * (augmentation.flip > 0)
+    steps += ["changed colours"] * augmentation.jitters
+    steps += [f"RandAugment with {augmentation.layers} operations of magnitude {augmentation.magnitude:g}"] * (
         augmentation.layers > 0
     )
-    done += [f"erasing a box {augmentation.erase:.0%} of the time"] * (augmentation.erase > 0)
-    return ", ".join(done)
+    steps += [f"erasing a box {augmentation.erase:.0%} of the time"] * (augmentation.erase > 0)
+    return ", ".join(steps)
 
 
 def _examples(scan: Scan, part: int, target: int) -> list[int]:
@@ -164,7 +164,7 @@ def _versions(scan: Scan, row: int, augmentation: Augmentation, image_size: tupl
     epochs = np.arange(VERSIONS)
     index = np.full_like(epochs, row - scan.starts[scan.part[row]])
     draws = uniform(keys(key(seed, "augment"), epochs, index), augmentation.draws).tolist()
-    return [_shrunk(augment(pixels, augmentation, image_size, drawn)) for drawn in draws]
+    return [_shrunk(augment(pixels, augmentation, image_size, draw)) for draw in draws]
 
 
 def _pairs(scan: Scan, title: str, twins: Sequence[Twin]) -> Pairs:

@@ -46,8 +46,8 @@ def spread(values: np.ndarray) -> dict[str, float] | None:
     """Return the smallest, the middle and the largest value, or None without any."""
     if not len(values):
         return None
-    found = {"min": values.min(), "median": np.median(values), "max": values.max()}
-    return {name: round(float(value), 4) for name, value in found.items()}
+    figures = {"min": values.min(), "median": np.median(values), "max": values.max()}
+    return {name: round(float(value), 4) for name, value in figures.items()}
 
 
 def imbalance(counts: Counts) -> dict[str, float] | None:
@@ -66,8 +66,8 @@ def imbalance(counts: Counts) -> dict[str, float] | None:
 
 def _once(lists: Iterable[Sequence[tuple[str, str]]]) -> list[dict[str, str]]:
     """List what the splits of one source have in common once."""
-    found = dict.fromkeys(chain.from_iterable(lists))
-    return [{"name": name, "reason": reason} for name, reason in found]
+    rows = dict.fromkeys(chain.from_iterable(lists))
+    return [{"name": name, "reason": reason} for name, reason in rows]
 
 
 def _split(scan: Scan, part: int, dataset: Dataset) -> dict[str, Any]:

@@ -1,0 +1,162 @@
+"""Checkpoints of training: which of the tables in a torch file are the weights, and what lies beside them.
+
+A program that trains saves its model beside an optimiser, its arguments and often an average of the weights. The
+average is taken, as timm does: it is what was evaluated. What the arguments tell of the model is kept.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from vitrail.base.errors import CheckpointError
+from vitrail.base.tensors import TensorSource
+from vitrail.checkpoint.plain import Opaque, Stored
+from vitrail.data.preprocessing import PresetName
+
+AVERAGES = ("state_dict_ema", "model_ema", "ema_state_dict", "ema", "teacher", "target_encoder")
+"""Names of averaged weights, the one that is taken first."""
+_RAW = ("state_dict", "model", "model_state_dict", "model_state", "net", "network", "params", "module", "student")
+_OTHERS = frozenset(
+    {
+        *("optimizer", "optim", "opt", "optimizer_states", "optimizer_state_dict", "lr_schedulers", "scheduler"),
+        *("lr_scheduler", "scaler", "amp", "amp_scaler", "loss_scaler", "fp16_scaler", "dino_loss", "ibot_loss"),
+        *("args", "hyper_parameters", "callbacks", "loops", "meta", "config", "cfg", "message_hub", "param_schedulers"),
+    }
+)
+"""Tables that are not weights."""
+PATCH_KERNELS = (
+    "patch_embed.proj.weight",
+    "patch_embed.projection.weight",
+    "conv_proj.weight",
+    "patch_embeddings.projection.weight",
+    "patch_embedding.weight",
+    "patch_embeddings.weight",
+    "conv1.weight",
+)
+"""The tensor that every Vision Transformer has, by the end of its name."""
+_DEPTH, _TABLES = 4, 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """Weights, and what the program that saved them tells of them."""
+
+    source: TensorSource
+    notes: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What would stand in timm's `config.json`."""
+    preset: PresetName | None = None
+    """How the program prepared images, where it is known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The table of weights in a file."""
+
+    tensors: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    preset: PresetName | None = None
+
+    def training(self, source: TensorSource) -> Training:
+        """Return the same with the tensors as they are read."""
+        return Training(source=source, notes=self.notes, settings=self.settings, preset=self.preset)
+
+
+def choose(data: Any, origin: str) -> Chosen:
+    """Find the weights: a table with the tensors of a Vision Transformer, an average before others."""
+    tables = list(_tables(data)) if isinstance(data, dict) else []
+    if not tables:
+        raise CheckpointError(f"{origin} holds a {_kind(data)} without tensors by name, so no weights.")
+    models = [table for table in tables if any(str(name).endswith(PATCH_KERNELS) for name in table[1])]
+    ranked = sorted(models or tables, key=_rank)
+    path, table = ranked[0]
+    tensors = {str(name): value for name, value in table.items() if isinstance(value, Stored) or _is_tensor(value)}
+    notes = []
+    raw = next((other for other, _ in ranked[1:] if not _average(other)), None)
+    if models and _average(path) and raw is not None:
+        notes.append(
+            f"the average of the weights ({'.'.join(path)}) was taken, not the weights themselves "
+            f"({'.'.join(raw) or 'of the file'})."
+        )
+    program, preset = _program(data)
+    if program and models:
+        notes.append(f"the file is a checkpoint of training by {program}; what is not the model was left aside.")
+    return Chosen(tensors=tensors, notes=tuple(notes), settings=_settings(data), preset=preset)
+
+
+def _tables(data: dict[Any, Any]) -> Iterator[tuple[tuple[str, ...], dict[Any, Any]]]:
+    """Walk over the tables that hold tensors, with the names that lead to each; few, and not deep."""
+    queue: list[tuple[tuple[str, ...], dict[Any, Any]]] = [((), data)]
+    seen = {id(data)}
+    for path, table in queue:
+        if any(isinstance(value, Stored) for value in table.values()):
+            yield path, table
+        for name, value in table.items() if len(path) < _DEPTH else ():
+            if isinstance(value, dict) and id(value) not in seen and name not in _OTHERS and len(queue) < _TABLES:
+                seen.add(id(value))
+                queue.append(((*path, str(name)), value))
+
+
+def _rank(candidate: tuple[tuple[str, ...], dict[Any, Any]]) -> tuple[int, int]:
+    path, table = candidate
+    places = [
+        order.index(name) + start for order, start in ((AVERAGES, 0), (_RAW, 10)) for name in path if name in order
+    ]
+    return min(places, default=20), -len(table)
+
+
+def _average(path: tuple[str, ...]) -> bool:
+    return any(name in AVERAGES for name in path)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Opaque) and value.kind.endswith(("tensor", "is not stored"))
+
+
+def _kind(data: Any) -> str:
+    if isinstance(data, Stored):
+        return "tensor"
+    return "dict" if isinstance(data, dict) else type(data).__name__
+
+
+def _program(data: dict[Any, Any]) -> tuple[str | None, PresetName | None]:
+    """Tell the program that saved a file, and how it prepares images."""
+    arguments = _arguments(data)
+    if "student" in data and "teacher" in data:
+        return "DINO or iBOT", "imagenet"
+    if "target_encoder" in data:
+        return "I-JEPA", "imagenet"
+    if "mask_ratio" in arguments or str(arguments.get("model", "")).startswith("mae_"):
+        return "MAE", "imagenet"
+    if "distillation_type" in arguments:
+        return "DeiT", "imagenet"
+    if "pytorch-lightning_version" in data:
+        return "Lightning", None
+    if isinstance(data.get("meta"), dict) and ("mmpretrain_version" in data["meta"] or "mmcls_version" in data["meta"]):
+        return "mmpretrain", None
+    if isinstance(data.get("arch"), str) and "gp" in arguments:
+        return "timm", None
+    return None, None
+
+
+def _arguments(data: dict[Any, Any]) -> dict[Any, Any]:
+    arguments = data.get("args")
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _settings(data: dict[Any, Any]) -> dict[str, Any]:
+    """Return what the arguments of timm's programs tell of the model, as its `config.json` would."""
+    arguments = _arguments(data)
+    name = data.get("arch") or arguments.get("model")
+    if not isinstance(name, str):
+        return {}
+    settings: dict[str, Any] = {"architecture": name}
+    if isinstance(arguments.get("gp"), str):
+        settings["global_pool"] = arguments["gp"]
+    if isinstance(kwargs := arguments.get("model_kwargs"), dict):
+        settings["model_args"] = {str(key): value for key, value in kwargs.items()}
+    pixels = {key: arguments.get(key) for key in ("mean", "std", "crop_pct", "interpolation")}
+    if pixels["mean"] is not None:
+        settings["pretrained_cfg"] = {key: value for key, value in pixels.items() if value is not None}
+    return settings

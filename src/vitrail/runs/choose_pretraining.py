@@ -1,0 +1,122 @@
+"""Good settings for learning from images without labels: the written rule behind `vitrail pretrain FOLDER`.
+
+| what       | rule                                                                                              |
+|------------|---------------------------------------------------------------------------------------------------|
+| image size | as for `vitrail train` (`choose.py`)                                                              |
+| model      | the same sizes, but patches of pixels (no convolutions, which would see what is hidden), fixed    |
+|            | sine-cosine positions, and the mean over patches as features                                      |
+| patch      | an eighth of the side, so that there are 64 tokens; at 224 pixels 16 pixels                       |
+| optimiser  | Muon for the blocks (rate 0.02), Adam for the rest (0.002), weight decay 0.05, clip 1             |
+| schedule   | a tenth of the rule's length (or of a shorter run) to warm up, then by cosine to 0                |
+| batch      | as for `vitrail train`                                                                            |
+| length     | twice as many steps as `vitrail train`                                                            |
+| images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all flipped |
+
+Each objective has an entry in `RULES`, which may differ from this table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.data.augment.settings import Augmentation
+from vitrail.data.preprocessing import preset
+from vitrail.model.contract import ModelConfig
+from vitrail.runs.choose import choose_augmentation, choose_batch, choose_model, choose_side, choose_steps
+from vitrail.runs.choose_views import (
+    DINO_OPTIMIZER,
+    DINO_RATE,
+    MOCO_AREA,
+    dino_for,
+    first_view,
+    moco_for,
+    with_class_token,
+)
+from vitrail.runs.draft import Draft, Facts
+from vitrail.selfsup.mae import DecoderConfig, MAEConfig
+from vitrail.selfsup.masked_patch import MaskedPatchConfig
+from vitrail.selfsup.objective import SelfSupervisedConfig
+from vitrail.training.optimizers import OptimizerConfig
+from vitrail.training.schedules import Schedule
+
+DEFAULT = "masked-patch"
+"""The paper's own objective."""
+
+
+def plain_model(facts: Facts, side: int) -> ModelConfig:
+    """Return a Vision Transformer on pixels, whose features are the mean over patches."""
+    patch = 16 if side >= 224 else side // 8
+    return replace(choose_model(facts, side), backbone=None, patch_size=(patch, patch), positions="sincos-2d")
+
+
+def small_mae(width: int) -> MAEConfig:
+    """Return an autoencoder with two blocks of half the model's width as decoder."""
+    return MAEConfig(decoder=DecoderConfig(dim=width // 2, depth=2, num_heads=4, mlp_dim=width))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What an objective starts from, for data with some facts, at a side in pixels."""
+
+    objective: Callable[[Facts, int], SelfSupervisedConfig]
+    model: Callable[[Facts, int], ModelConfig] = plain_model
+    augmentation: Callable[[Facts, int], Augmentation] = choose_augmentation
+    optimizer: OptimizerConfig = field(
+        default_factory=lambda: OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)
+    )
+    peak: float = 2e-3
+    """The highest learning rate."""
+    length: float = 2.0
+    """How many times the steps of `vitrail train`."""
+    batches: int = 1
+    """How many times the images in a step of `vitrail train`, as far as there are enough."""
+
+    def __call__(self, facts: Facts) -> Draft:
+        """Return a run on such data."""
+        side, batch = choose_side(facts), choose_batch(facts)
+        batch = max(min(self.batches * batch, facts.images // 2 * 2), batch)
+        steps = round(self.length * choose_steps(facts, batch))
+        return Draft(
+            model=self.model(facts, side),
+            preprocessing=preset("huggingface", image_size=(side, side), channels=facts.channels),
+            augmentation=self.augmentation(facts, side),
+            objective=self.objective(facts, side),
+            optimizer=self.optimizer,
+            schedule=Schedule(shape="cosine", peak=self.peak, warmup_steps=max(steps // 10, 1)),
+            batch=batch,
+            steps=steps,
+        )
+
+
+def token_model(facts: Facts, side: int) -> ModelConfig:
+    """Return the same, whose features are the class token."""
+    return with_class_token(plain_model(facts, side))
+
+
+RULES: dict[str, Rule] = {
+    "masked-patch": Rule(objective=lambda _, __: MaskedPatchConfig()),
+    "mae": Rule(objective=lambda facts, side: small_mae(plain_model(facts, side).feature_width)),
+    "dino": Rule(
+        objective=lambda facts, side: dino_for(facts, side, plain_model(facts, side).feature_width),
+        model=token_model,
+        augmentation=lambda _, side: first_view(side),
+        optimizer=DINO_OPTIMIZER,
+        peak=DINO_RATE,
+    ),
+    "moco": Rule(
+        objective=lambda facts, side: moco_for(side, plain_model(facts, side).feature_width),
+        model=token_model,
+        augmentation=lambda _, side: first_view(side, MOCO_AREA),
+        batches=4,
+    ),
+}
+"""One entry for each objective, by its kind."""
+
+
+def find_rule(objective: str | None) -> Rule:
+    """Return the rule of an objective by its name; None is the paper's own."""
+    name = DEFAULT if objective is None else objective
+    if name not in RULES:
+        known = ", ".join(RULES)
+        raise ConfigError(f"`objective` is {name!r}, but must be one of {known}.{did_you_mean(name, RULES)}")
+    return RULES[name]

@@ -1,0 +1,277 @@
+"""Every stress test: what it does to an image, at which strengths, and how its axis is written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, get_args
+
+import torch
+
+from vitrail.analysis.faithfulness import Order, random_order
+from vitrail.base.errors import ConfigError, InputError, did_you_mean
+from vitrail.base.shapes import Pixels
+from vitrail.data.stress.corruptions import check_severity, corrupt
+from vitrail.data.stress.filters import high_pass, low_pass, without_texture
+from vitrail.data.stress.published import NAMES, SEVERITIES, CorruptionName
+from vitrail.data.stress.tiles import partly_shuffled, rearrange, shuffled
+from vitrail.data.stress.views import expose, rotate, zoom
+from vitrail.model.patches import Size, size_text
+from vitrail.studies.stress.stage import Subject
+
+Group = Literal["occlusion", "shuffle", "texture", "frequency", "corruptions", "views", "attacks", "resolution"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+Kind = Literal["pixels", "attack", "resolution"]
+Level = int | float
+Apply = Callable[[Subject, Level], Pixels]
+
+TILES = (2, 4, 8, 16)
+FEWEST_PIXELS = 8
+"""Smaller images have no tiles, blurs or patches to speak of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StressTest:
+    """One way to make an image harder, at several strengths."""
+
+    name: str
+    group: Group
+    title: str
+    """What it does, as a heading."""
+    axis: str
+    """What its levels are."""
+    levels: tuple[Level, ...]
+    start: Level
+    """The level that changes nothing, where the accuracy on clean images belongs."""
+    shares: bool = False
+    """Whether levels are shares, written as percentages."""
+    kind: Kind = "pixels"
+    """Whether every model gets the same pixels, is attacked, or gets images of another size."""
+    apply: Apply | None = None
+    """Changes the pixels of one image; None where that depends on the model."""
+    salient: bool = False
+    """Whether it needs to know the most salient cells."""
+
+    def written(self, level: Level) -> str:
+        """Write a level as its axis has it."""
+        return f"{level:.4g}" if not self.shares else f"{100 * level:.3g}%"
+
+
+def catalogue(image_size: Size, *, severities: Sequence[int] = SEVERITIES, budget: Level = 8) -> tuple[StressTest, ...]:
+    """Return every test for images of one size, in the order of a report."""
+    if min(image_size) < FEWEST_PIXELS:
+        raise InputError(
+            f"the model takes images of {size_text(image_size)} pixels, which are too small for the grid of tiles and "
+            f"patches; stress needs at least {FEWEST_PIXELS}x{FEWEST_PIXELS}."
+        )
+    if not 0 < budget <= 255:
+        raise ConfigError(f"budget is {budget!r}, but must be above 0 and at most 255: levels of a pixel.")
+    chosen = tuple(sorted({check_severity(severity) for severity in severities}))
+    if not chosen:
+        raise ConfigError("severities is empty, but must name at least one of 1 to 5.")
+    corruptions = (replace(_corruption(name), levels=chosen) for name in NAMES)
+    return (*_hidden(), *_moved(image_size), *_filtered(image_size), *corruptions, *_seen(), *_fitted(budget))
+
+
+def select(words: Sequence[str], tests: Sequence[StressTest]) -> tuple[StressTest, ...]:
+    """Return the tests that names of groups or of tests stand for, in the order of a report; `all` is every one."""
+    known = ("all", *GROUPS, *(test.name for test in tests))
+    for word in words:
+        if word not in known:
+            raise ConfigError(
+                f"there is no stress {word!r}; there are the groups {', '.join(GROUPS)}, and their tests, such as "
+                f"{tests[0].name} or {NAMES[0]}.{did_you_mean(word, known)}"
+            )
+    chosen = tuple(test for test in tests if {"all", test.group, test.name} & set(words))
+    if not chosen:
+        raise ConfigError(f"tests is empty, but must name one of {', '.join(GROUPS)}, or all.")
+    return chosen
+
+
+def _hidden() -> tuple[StressTest, ...]:
+    occlusion = partial(
+        StressTest,
+        group="occlusion",
+        axis="share of the patches that is covered",
+        levels=(0.1, 0.25, 0.5, 0.65, 0.8, 0.9),
+        start=0,
+        shares=True,
+    )
+    return (
+        occlusion(name="occlusion-random", title="Covered at random", apply=_cover_random),
+        occlusion(name="occlusion-salient", title="Most salient patches first", apply=_cover_salient, salient=True),
+        occlusion(
+            name="occlusion-background", title="Least salient patches first", apply=_cover_background, salient=True
+        ),
+    )
+
+
+def _moved(image_size: Size) -> tuple[StressTest, ...]:
+    tiles = tuple(count for count in TILES if count <= min(image_size))
+    return (
+        StressTest(
+            name="shuffle",
+            group="shuffle",
+            title="Shuffled tiles",
+            axis="tiles along each side",
+            levels=tiles,
+            start=1,
+            apply=_shuffle,
+        ),
+        StressTest(
+            name="grid",
+            group="shuffle",
+            title="Permuted patches",
+            axis="share of the patches that change places",
+            levels=(0.25, 0.5, 0.75, 1.0),
+            start=0,
+            shares=True,
+            apply=_permute,
+        ),
+    )
+
+
+def _filtered(image_size: Size) -> tuple[StressTest, ...]:
+    unit = max(round(min(image_size) / 96), 1)
+    return (
+        StressTest(
+            name="texture",
+            group="texture",
+            title="Texture removed",
+            axis="radius in which texture becomes flat, in pixels",
+            levels=tuple(unit * step for step in (1, 2, 3, 4, 5)),
+            start=0,
+            apply=lambda subject, level: without_texture(subject.pixels, int(level)),
+        ),
+        StressTest(
+            name="low-pass",
+            group="frequency",
+            title="Low-pass",
+            axis="highest frequency that is kept",
+            levels=(0.1, 0.15, 0.25, 0.35, 0.5, 0.7, 1.0),
+            start=1.42,
+            apply=lambda subject, level: low_pass(subject.pixels, level),
+        ),
+        StressTest(
+            name="high-pass",
+            group="frequency",
+            title="High-pass",
+            axis="lowest frequency that is kept",
+            levels=(0.05, 0.1, 0.2, 0.3, 0.5),
+            start=0,
+            apply=lambda subject, level: high_pass(subject.pixels, level),
+        ),
+    )
+
+
+def _corruption(name: CorruptionName) -> StressTest:
+    return StressTest(
+        name=name,
+        group="corruptions",
+        title="JPEG" if name == "jpeg" else name.replace("-", " ").capitalize(),
+        axis="severity",
+        levels=SEVERITIES,
+        start=0,
+        apply=lambda subject, level: corrupt(subject.pixels, name, int(level), subject.draws(name)),
+    )
+
+
+def _seen() -> tuple[StressTest, ...]:
+    return (
+        StressTest(
+            name="rotation",
+            group="views",
+            title="Turned to the left or right",
+            axis="degrees",
+            levels=(10, 20, 30, 45, 60, 90),
+            start=0,
+            apply=_turn,
+        ),
+        StressTest(
+            name="scale",
+            group="views",
+            title="Smaller or larger",
+            axis="times its size",
+            levels=(0.4, 0.6, 0.8, 1.25, 1.6, 2.0),
+            start=1,
+            apply=lambda subject, level: zoom(subject.pixels, level, subject.stage.colour),
+        ),
+        StressTest(
+            name="exposure",
+            group="views",
+            title="Darker or brighter",
+            axis="times its light",
+            levels=(0.25, 0.5, 0.75, 1.5, 2.0, 3.0),
+            start=1,
+            apply=lambda subject, level: expose(subject.pixels, level),
+        ),
+    )
+
+
+def _fitted(budget: Level) -> tuple[StressTest, ...]:
+    return (
+        StressTest(
+            name="pgd",
+            group="attacks",
+            title="PGD attack",
+            axis="largest change of a value, in levels of 255",
+            levels=tuple(budget * share for share in (0.125, 0.25, 0.5, 1)),
+            start=0,
+            kind="attack",
+        ),
+        StressTest(
+            name="patch",
+            group="attacks",
+            title="Adversarial patch",
+            axis="share of the image that the patch covers",
+            levels=(0.01, 0.025, 0.05, 0.1),
+            start=0,
+            shares=True,
+            kind="attack",
+        ),
+        StressTest(
+            name="resolution",
+            group="resolution",
+            title="Other sizes than trained",
+            axis="times the size that it was trained at",
+            levels=(0.5, 0.75, 1.25, 1.5, 2.0),
+            start=1,
+            kind="resolution",
+        ),
+    )
+
+
+def _cover(subject: Subject, order: Order, share: Level) -> Pixels:
+    cells = subject.stage.cells
+    covered = torch.zeros(1, len(cells), dtype=torch.bool)
+    covered[0, order[: round(share * len(cells))]] = True
+    return cells.cover(subject.pixels[None], covered, subject.stage.colour)[0]
+
+
+def _cover_random(subject: Subject, share: Level) -> Pixels:
+    stage = subject.stage
+    return _cover(subject, random_order(len(stage.cells), stage.seed, "stress", "occlusion", subject.row), share)
+
+
+def _cover_salient(subject: Subject, share: Level) -> Pixels:
+    assert subject.order is not None  # noqa: S101 - the test says that it needs it
+    return _cover(subject, subject.order, share)
+
+
+def _cover_background(subject: Subject, share: Level) -> Pixels:
+    assert subject.order is not None  # noqa: S101 - the test says that it needs it
+    return _cover(subject, subject.order.flip(0), share)
+
+
+def _shuffle(subject: Subject, tiles: Level) -> Pixels:
+    count = int(tiles)
+    return rearrange(subject.pixels, (count, count), shuffled(count**2, subject.draws(f"shuffle {count}")))
+
+
+def _permute(subject: Subject, share: Level) -> Pixels:
+    grid = subject.stage.cells.grid
+    return rearrange(subject.pixels, grid, partly_shuffled(grid[0] * grid[1], share, subject.draws("grid")))
+
+
+def _turn(subject: Subject, degrees: Level) -> Pixels:
+    left = subject.draws("rotation").uniform("side", 1)[0] < 0.5
+    return rotate(subject.pixels, float(degrees if left else -degrees))

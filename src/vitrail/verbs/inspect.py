@@ -1,0 +1,250 @@
+"""Look into models: filters, positions, attention, layers, and how much each part matters."""
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+
+from vitrail.analysis.change import weight_changes
+from vitrail.analysis.cka import FEWEST, cka
+from vitrail.analysis.gathering import asked
+from vitrail.base.errors import ConfigError, ImageError, InputError
+from vitrail.base.notes import Note, logged
+from vitrail.base.numbers import check_whole
+from vitrail.base.progress import Progress, silent
+from vitrail.checkpoint.store import check_labels
+from vitrail.data.dataset import Dataset
+from vitrail.data.labels import read_labels
+from vitrail.evaluation.subset import Choice, choose
+from vitrail.model.patches import Size
+from vitrail.model.trace import Selection
+from vitrail.runs.evaluation import open_evaluation_data
+from vitrail.runtime.engine import TorchEngine
+from vitrail.verbs.inspecting import NO_CLASSES, NO_IMAGES, Inspecting, Shown
+from vitrail.verbs.inspection import Comparison, Inspection, ModelFigures
+from vitrail.verbs.inspection_files import inspection_folder, write_inspection
+from vitrail.verbs.network import FileSettings, ModelLike, Network, open_network
+
+File = str | os.PathLike[str]
+Measure = Literal["auto", "accuracy", "change", "none"]
+
+MOST_MODELS = 6
+WITHOUT_DATA = "no data is given, so panels that need images are left out; `data` adds them."
+_WITH_IMAGES = ("distance", "entropy", "rollout", "norms", "cka", "rank", "dead", "importance", "pooling")
+"""Panels that need images."""
+
+
+def inspect(
+    model: ModelLike | list[ModelLike] | tuple[ModelLike, ...],
+    *,
+    data: File | Dataset | None = None,
+    split: str | None = None,
+    root: File | None = None,
+    images: int = 128,
+    layers: Selection = "all",
+    heads: Selection = "all",
+    examples: int = 6,
+    importance: Measure = "auto",
+    importance_images: int = 64,
+    labels: Sequence[str] | File | None = None,
+    out: File | None = None,
+    force: bool = False,
+    image_size: int | Size | None = None,
+    num_heads: int | None = None,
+    architecture: str | None = None,
+    pickle: bool = False,
+    threads: int | None = None,
+    device: str | torch.device = "auto",
+    progress: Progress = silent,
+    note: Note = logged,
+) -> Inspection:
+    """Show what a model has learned, and what training changed between two.
+
+        >>> result = vitrail.inspect("model.safetensors", data="photos", images=8)
+        >>> figures = result.models[0]
+        >>> figures.attention.distance.shape, figures.layers.names, sorted(figures.pooling)
+        ((2, 4), ('embedding', 'block 0', 'block 1'), ['class token', 'mean of patches', 'representation'])
+
+    `model` is a file of any format, a model in memory or a `Classifier`, or up to six of them: then each is also
+    compared with the first. Without `data` there are the panels that need no images: filters, positions, and
+    changed weights. With it, `images` of them, evenly chosen, run through each model: attention distance and entropy of
+    the blocks `layers` and of `heads`, rollout on some `examples`, lengths of tokens, CKA and rank of layers, dead
+    units, and class token against mean pooling, which needs classes.
+
+    `importance` sets each branch and head to zero on `importance_images` of the images: it is measured by `accuracy`
+    where the data has the model's classes, else by the `change` of the outputs; `auto` takes what there is, `none`
+    leaves it out. `out` is a folder that gets a page, each panel as PNG and SVG, and its numbers as JSON.
+    """
+    models = list(model) if isinstance(model, list | tuple) else [model]
+    _check(models, images, examples, importance, importance_images)
+    folder = None if out is None else inspection_folder(out, inputs=(*models, data, labels), force=force)
+    file = FileSettings(
+        image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
+    )
+    with ExitStack() as stack:
+        networks = []
+        for each in models:
+            network, ranks = stack.enter_context(
+                open_network(each, file=file, threads=threads, note=note, float32=True)
+            )
+            if ranks.world > 1:
+                raise ConfigError("inspect computes on one rank; start it without torchrun.")
+            networks.append(network)
+        networks = _named(networks)
+        dataset = None if data is None else _open_data(data, networks[0], split=split, root=root)
+        choices = [_choice(network, dataset, labels, importance) for network in networks]
+        work = [
+            Inspecting(
+                engine=_torch_engine(network),
+                name=network.name,
+                asked=asked(_torch_engine(network).model.config, layers, heads),
+                examples=examples,
+                importance_images=0 if importance == "none" else importance_images,
+                choice=choice,
+                progress=progress,
+            )
+            for network, choice in zip(networks, choices, strict=True)
+        ]
+        notes = tuple(sentence for network in networks for sentence in network.notes)
+        notes += () if dataset is None else dataset.notes
+        notes += (WITHOUT_DATA,) if data is None else ()
+        for sentence in notes:
+            note(sentence)
+        result = replace(_inspect(work, dataset, images, note), notes=notes)
+        return result if folder is None else replace(result, files=write_inspection(result, folder))
+
+
+def _check(models: list[Any], images: int, examples: int, importance: Measure, importance_images: int) -> None:
+    if not models:
+        raise InputError("no model is given; give one, or several to compare.")
+    if len(models) > MOST_MODELS:
+        raise InputError(f"{len(models)} models are given, but a page has room for {MOST_MODELS}; leave some out.")
+    check_whole("images", images)
+    check_whole("examples", examples, least=0, most=100)
+    check_whole("importance_images", importance_images)
+    if importance not in get_args(Measure):
+        raise ConfigError(f"importance is {importance!r}, but must be one of {', '.join(get_args(Measure))}.")
+
+
+def _named(networks: list[Network]) -> list[Network]:
+    """Give models in memory, and files of one name, names that differ."""
+    names = [network.name for network in networks]
+    return [
+        replace(network, name=f"{network.name} {number}") if names.count(network.name) > 1 else network
+        for number, network in enumerate(networks, 1)
+    ]
+
+
+def _torch_engine(network: Network) -> TorchEngine:
+    if not isinstance(network.engine, TorchEngine):
+        raise InputError(
+            f"{network.name} runs in an engine that shows nothing of its inside; give the model's own file."
+        )
+    return network.engine
+
+
+def _open_data(data: File | Dataset, network: Network, *, split: str | None, root: File | None) -> Dataset:
+    if isinstance(data, Dataset):
+        if split is not None or root is not None:
+            raise ConfigError("split and root are for data that is yet to be opened; leave them out for a data set.")
+        return data
+    return open_evaluation_data(
+        os.fspath(data),
+        split=split,
+        provenance=network.info.provenance,
+        root=None if root is None else os.fspath(root),
+        skip_broken="100%",
+    )
+
+
+def _choice(
+    network: Network, dataset: Dataset | None, labels: Sequence[str] | File | None, importance: Measure
+) -> Choice | None:
+    """Match the classes of the data to those of a model; None where accuracy is not asked for, or cannot be had."""
+    if dataset is None and importance == "accuracy":
+        raise InputError("importance='accuracy' needs images with classes, but no data is given; give it with `data`.")
+    if dataset is None or importance not in ("auto", "accuracy"):
+        return None
+    outputs = network.engine.num_outputs
+    if not outputs:
+        if importance == "accuracy":
+            raise InputError(f"{network.name} has no classes, so it has no accuracy; choose importance='change'.")
+        return None
+    names = read_labels(Path(labels), outputs) if isinstance(labels, str | os.PathLike) else labels
+    names = network.info.labels if names is None else tuple(names)
+    try:
+        check_labels(names, outputs)
+        return choose(dataset, names, outputs)
+    except InputError:
+        if importance == "accuracy" or labels is not None:
+            raise
+        return None
+
+
+def _inspect(work: list[Inspecting], dataset: Dataset | None, images: int, note: Note) -> Inspection:
+    """Look into every model, and compare each with the first."""
+    models = [each.weights() for each in work]
+    features: list[list[torch.Tensor] | None] = [None] * len(work)
+    shown: Shown | None = None
+    failures: list[tuple[str, str]] = []
+    if dataset is not None:
+        shown, failures = _read(dataset, images, note)
+        for number, each in enumerate(work):
+            models[number], features[number] = each.images(models[number], shown)
+    models = [_with_absences(model, shown) for model in models]
+    return Inspection(
+        models=tuple(models),
+        comparisons=tuple(_compare(work, features, number) for number in range(1, len(work))),
+        data=None if dataset is None else dataset.where,
+        images=0 if shown is None else len(shown.pixels),
+        failures=tuple(failures),
+    )
+
+
+def _read(dataset: Dataset, images: int, note: Note) -> tuple[Shown, list[tuple[str, str]]]:
+    """Read images at even distances; one that cannot be read is noted and left out."""
+    if not len(dataset):
+        raise InputError(f"{dataset.where} has no images.")
+    places = np.unique(np.linspace(0, len(dataset) - 1, min(images, len(dataset))).round().astype(int))
+    pixels, read, failures = [], [], []
+    for index in places.tolist():
+        try:
+            pixels.append(dataset.image(index))
+            read.append(index)
+        except ImageError as error:
+            failures.append((dataset.name(index), str(error)))
+            note(str(error))
+    if not pixels:
+        raise InputError(f"none of the {len(places)} images of {dataset.where} could be read: {failures[0][1]}")
+    names = [dataset.name(index) for index in read]
+    return Shown(pixels=pixels, names=names, targets=dataset.targets[read]), failures
+
+
+def _compare(work: list[Inspecting], features: list[list[torch.Tensor] | None], number: int) -> Comparison:
+    ours, theirs = features[0], features[number]
+    alike = None
+    if ours is not None and theirs is not None and len(ours[0]) >= FEWEST:
+        alike = cka(ours, theirs).numpy()
+    changes, unmatched = weight_changes(work[0].model, work[number].model)
+    return Comparison(
+        first=work[0].name,
+        second=work[number].name,
+        alike=alike,
+        changes=tuple(changes),
+        unmatched=tuple(unmatched),
+    )
+
+
+def _with_absences(model: ModelFigures, shown: Shown | None) -> ModelFigures:
+    """Say why a panel has nothing of a model."""
+    absences = dict(model.absences)
+    if shown is None:
+        absences = dict.fromkeys(_WITH_IMAGES, NO_IMAGES) | absences
+    elif not model.pooling:
+        absences["pooling"] = NO_CLASSES
+    return replace(model, absences=absences)
