@@ -11,18 +11,22 @@ import resource
 import select
 import signal
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from vitrail.cli.main import main as vitrail
 
-PATIENCE = 8.0
-"""Seconds after which a command is interrupted."""
+PATIENCE = 3.0
+"""Seconds of computing after which a command is interrupted."""
+WAITING = 10.0
+"""Seconds by the clock after which it is, on a machine without other work."""
 LONGEST = 5.0
 """Seconds in which it must then end."""
 MEMORY = 6 * 2**30
@@ -54,7 +58,7 @@ def run(words: Sequence[str], folder: Path, *, terminal: bool) -> Ending:
         _child(words, folder, files, writer)
     if terminal:
         os.close(writer)
-    interrupted = hung = False
+    interrupted, hung = 0.0, False
     slower = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # by what else the machine does
     screen = bytearray()
     while True:
@@ -63,10 +67,10 @@ def run(words: Sequence[str], folder: Path, *, terminal: bool) -> Ending:
         elapsed = time.monotonic() - began
         if ended:
             break
-        if elapsed > PATIENCE * slower and not interrupted:
-            interrupted = True
+        if not interrupted and (elapsed > WAITING * slower or (elapsed > PATIENCE and _computed(pid) > PATIENCE)):
+            interrupted = elapsed
             os.kill(pid, signal.SIGINT)
-        if elapsed > (PATIENCE + LONGEST) * slower and not hung:
+        if interrupted and elapsed - interrupted > LONGEST * slower and not hung:
             hung = True
             os.killpg(pid, signal.SIGKILL)
     with suppress(ProcessLookupError):  # processes that outlive the command
@@ -80,7 +84,36 @@ def run(words: Sequence[str], folder: Path, *, terminal: bool) -> Ending:
     texts = (bytes(text).decode(errors="surrogateescape") for text in (out, err))
     ending = dict(zip(("out", "err"), texts, strict=True))
     code = os.waitstatus_to_exitcode(status)
-    return Ending(code=code, seconds=time.monotonic() - began, interrupted=interrupted, hung=hung, **ending)
+    return Ending(code=code, seconds=time.monotonic() - began, interrupted=bool(interrupted), hung=hung, **ending)
+
+
+def _computed(pid: int) -> float:
+    """Return the seconds that a process has computed."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def import_used(words: Sequence[str], folder: Path) -> None:
+    """Import what a command imports as it goes, so that a fork need not; the command itself runs in a fork."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        before = set(sys.modules)
+        with suppress(BaseException):
+            os.chdir(folder)
+            os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+            os.dup2(1, 2)
+            sys.addaudithook(_refuse_network)
+            vitrail(list(words))
+        os.write(writing, "\n".join(sorted(set(sys.modules) - before)).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        names = file.read().split()
+    os.waitpid(pid, 0)
+    for name in names:
+        with suppress(Exception):  # made by a module as it went
+            import_module(name)
 
 
 def _rest() -> bytes:
@@ -105,8 +138,6 @@ def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _child(words: Sequence[str], folder: Path, files: Sequence[Path], terminal: int) -> None:
     """Run the command with streams of its own, and end without anything of the parent's."""
-    import sys
-
     code = 70
     try:
         os.setsid()
