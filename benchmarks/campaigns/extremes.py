@@ -62,64 +62,71 @@ LEFT_OUT = {"compile", "shard"}
 
 OWNED = "\x1b]0;owned\x07"
 """What changes the title of a terminal."""
-WHOLE = ["-1", "0", "1", "7", "4294967296", "9223372036854775807", "9" * 30, "9" * 5000, "1.5", "1e400", "nan"]
-WHOLE += ["", "x", "1_0", "\uff13", "0x10", " 1"]
-NUMBERS = ["-1", "0", "-0.0", "1e-320", "0.5", "1.5", "1e30", "1e308", "1e400", "inf", "-inf", "nan", "9" * 5000]
-NUMBERS += ["", "x", "1_0", "0x10"]
+WHOLE = ["-1", "0", "4294967296", "9223372036854775807", "9" * 5000, "1.5", "nan", "", "x"]
+NUMBERS = ["-1", "0", "1e-320", "1e308", "1e400", "inf", "-inf", "nan", "", "x"]
 PATHS = [
-    *(".", "/", "~", "-", "--", "nowhere", "/dev/null", "/dev/full", "/dev/zero", "/proc/self/mem", "in", "strange"),
-    *("in/photos", "in/model.safetensors", "in/list.csv", "in/labels.txt", "strange/notes.txt", "strange/notes.csv"),
     *(
+        "",
+        "/",
+        "nowhere",
+        "/dev/full",
+        "/dev/zero",
+        "/proc/self/mem",
+        "in/photos",
+        "in/model.safetensors",
+        "in/list.csv",
+    ),
+    *(
+        "strange/notes.txt",
+        "strange/notes.csv",
         "strange/page.html",
         "strange/photo.png",
-        "strange/plot.svg",
-        "strange/photo.npz",
+        "strange/folder",
+        "in/link.csv",
+    ),
+    *(
         "strange/folder",
         "locked/x.csv",
-    ),
-    *(f"new{suffix}" for suffix in ("", ".csv", ".html", ".svg", ".png", ".jsonl", ".parquet", ".npz", ".safetensors")),
-    *(
-        "x" * 300,
         "x" * 300 + ".csv",
         "a/" * 2500,
-        "nowhere/" * 3 + "x.html",
         f"{OWNED}.csv",
-        "line\nbreak.csv",
         "\udcff.csv",
-    ),
-    *(
-        "=cmd|' /C calc'!A0.csv",
+        "new",
+        "new.csv",
         "@in/list.csv",
-        "@/dev/zero",
-        "@nowhere",
-        "in/photos/*/*.png",
-        "{0..9}",
-        "%s%n",
-        "in/link.csv",
     ),
 ]
 WORDS = [
-    "",
-    " ",
-    "all",
-    "auto",
-    "off",
-    "none",
-    "-1",
-    "0",
-    "5",
-    "1%",
-    "101%",
-    "-5%",
-    "nan%",
-    "224",
-    "8x8",
-    "0x0",
-    "1000000",
+    *(
+        "",
+        " ",
+        "all",
+        "0",
+        "-1",
+        "101%",
+        "nan%",
+        "1000000",
+        "9" * 400,
+        "4294967296",
+        "1e308",
+        "nan",
+        OWNED,
+        "\udcff",
+        "=",
+    ),
+    *("\udcff", "=", "model.dim=1e99", "optimizer.beta2=NaN", "B/16", "R50x99999", "x" * 300, "../../etc/passwd"),
 ]
-WORDS += ["8x", "9" * 400, "4294967296", "9223372036854775807", "1e308", "inf", "nan", OWNED, "\udcff", "line\nbreak"]
-WORDS += ["model.dim=1e99", "model.dim", "=", "optimizer.beta2=NaN", "nothing=1", "B/16", "Ti/0", "R50x99999", "\u732b"]
-WORDS += ["x" * 300, "../../etc/passwd", "hf:a/b", "http://127.0.0.1:1/x", "https://"]
+MORE_NUMBERS = ["1", "7", "-0.0", "0.5", "1e30", "9" * 30, "1e400", "1_0", "\uff13", "0x10", " 1"]
+MORE_PATHS = [
+    *(".", "~", "-", "--", "/dev/null", "in", "strange", "in/labels.txt", "strange/plot.svg", "strange/photo.npz"),
+    *(f"new{suffix}" for suffix in (".html", ".svg", ".png", ".jsonl", ".parquet", ".npz", ".safetensors")),
+    *("x" * 300, "nowhere/" * 3 + "x.html", "line\nbreak.csv", "=cmd|' /C calc'!A0.csv", "@/dev/zero", "@nowhere"),
+    *("in/photos/*/*.png", "{0..9}", "%s%n", " ", "all", "5", "B/16", "hf:a/b", "http://127.0.0.1:1/x"),
+]
+MORE_WORDS = [
+    *("auto", "off", "none", "5", "1%", "-5%", "224", "8x8", "0x0", "8x", "9223372036854775807", "inf", "line\nbreak"),
+    *("model.dim", "nothing=1", "Ti/0", "\u732b", "hf:a/b", "http://127.0.0.1:1/x", "https://", "/dev/zero"),
+]
 READ = (
     "FILE",
     "FOLDER",
@@ -177,24 +184,29 @@ def make_place(place: Path) -> None:
 def values_of(field: Field) -> list[list[str]]:
     """Return words that set a field to its extremes."""
     if field.kind is bool:
-        return [[field.name], [f"{field.name}=1"], [field.name, field.name]]
-    values = extremes_of(field)
+        return [[field.name], [f"{field.name}=1"]]
+    values = [*field.choices, "", "x"] if field.choices else _by_kind(field, WHOLE, NUMBERS, PATHS, WORDS)
     if field.positional:
-        return [["--", value] for value in values]
-    words = [[f"{field.name}={value}"] for value in values] + [[field.name]]
-    return [*words, [field.name, *values[:3]], [field.name, values[0], values[0]]] if field.many else words
+        return _given(field, values)
+    return [*_given(field, values), [field.name], *([[field.name, *values[1:4]]] if field.many else [])]
 
 
-def extremes_of(field: Field) -> list[str]:
-    """Return the extremes of one value."""
-    if field.choices:
-        return [*field.choices, "", "x", "\udcff"]
-    if field.kind is int:
-        return WHOLE
-    if field.kind is float:
-        return NUMBERS
+def more_of(field: Field) -> list[list[str]]:
+    """Return words that set a field to what lies between its extremes, and is odd in another way."""
+    if field.kind is bool:
+        return [[field.name, field.name]]
+    values = ["\udcff"] if field.choices else _by_kind(field, MORE_NUMBERS, MORE_NUMBERS, MORE_PATHS, MORE_WORDS)
+    return _given(field, values) + ([[field.name, values[0], values[0]]] if field.many and not field.positional else [])
+
+
+def _by_kind(field: Field, *values: list[str]) -> list[str]:
+    """Choose the values of a whole number, a number, a path or a word."""
     is_path = any(name in field.metavar for name in READ)
-    return [*PATHS, "", " ", "all", "5", "B/16", "hf:a/b", "http://127.0.0.1:1/x"] if is_path else [*WORDS, "/dev/zero"]
+    return values[0 if field.kind is int else 1 if field.kind is float else 2 if is_path else 3]
+
+
+def _given(field: Field, values: list[str]) -> list[list[str]]:
+    return [["--", value] if field.positional else [f"{field.name}={value}"] for value in values]
 
 
 def fields_of(verb: str) -> list[Field]:

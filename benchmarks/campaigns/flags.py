@@ -1,13 +1,13 @@
 """Give every verb every one of its flags at its extremes, on a pseudo-terminal and in a pipe, and see how it ends.
 
-    python benchmarks/campaigns/flags.py [--minutes 30] [--pairs 0] [--seed 0] [--only predict,train]
+    python benchmarks/campaigns/flags.py [--minutes 30] [--more] [--pairs 0] [--seed 0] [--only predict,train]
 
 The flags, their types and their extremes come from the `Arguments` of the verbs (`extremes.py`). A trial is a command
 that works, with one flag set to what nobody should, on a terminal or in a pipe; with `--pairs` also with two flags. It
 is bad when it shows a traceback or a foreign exception, hangs, ends with another code than 0, 1, 2 or 130, writes
-escape codes into a pipe, or changes a file that it reads or, unforced, one that it did not write. Verbs that are new are tried
-too, by what their fields look like. Trials that ended well are lines of `results/flags.trials.jsonl`, and are not done
-again; the counts, with how many trials there are in all, are in `results/flags.json`.
+escape codes into a pipe, or changes a file that it reads or, unforced, one that it did not write. Verbs that are new
+are tried too, by what their fields look like. Trials that ended well are lines of `results/flags.trials.jsonl`, and are
+not done again; the counts, with how many trials there are in all, are in `results/flags.json`.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
@@ -30,12 +31,13 @@ from typing import Any
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import torch
-from extremes import OWNED, command, fields_of, make_place, values_of
-from faults import import_everything
-from terminals import Ending, import_used, run
+from extremes import OWNED, command, fields_of, make_place, more_of, values_of
+from faults import import_everything, import_used
+from terminals import Ending, refuse_network, run
 
 from vitrail.base.lines import append_row, read_rows
 from vitrail.cli.main import VERBS
+from vitrail.cli.main import main as vitrail
 from vitrail.cli.usage import Field
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -44,17 +46,25 @@ Trial = tuple[str, list[str], bool]
 
 
 def single_trials(verbs: Sequence[str], seed: int) -> list[Trial]:
-    """List all that set one flag, in an order by chance in which every flag has its turn before one has its next."""
+    """List all that set one flag to an extreme, on a terminal and in a pipe, in an order by chance."""
+    trials = [
+        (verb, _placed(verb, field, words), terminal)
+        for verb in verbs
+        for field in fields_of(verb)
+        for words in values_of(field)
+        for terminal in (False, True)
+    ]
+    random.Random(seed).shuffle(trials)  # noqa: S311
+    return trials
+
+
+def more_trials(verbs: Sequence[str], seed: int) -> list[Trial]:
+    """List those that set one flag to another odd value, on a terminal or in a pipe."""
     chance = random.Random(seed)  # noqa: S311
-    known = [(verb, field) for verb in verbs for field in fields_of(verb)]
-    chance.shuffle(known)
-    turns = []
-    for verb, field in known:
-        words = values_of(field)
-        chance.shuffle(words)
-        turns.append([(verb, _placed(verb, field, each)) for each in words])
-    ordered = [each for turn in itertools.zip_longest(*turns) for each in turn if each is not None]
-    return [(*each, terminal) for each in ordered for terminal in (False, True)]
+    values = [(verb, field, words) for verb in verbs for field in fields_of(verb) for words in more_of(field)]
+    trials = [(verb, _placed(verb, field, words), bool(chance.getrandbits(1))) for verb, field, words in values]
+    chance.shuffle(trials)
+    return trials
 
 
 def pairs(verbs: Sequence[str], seed: int) -> Iterator[Trial]:
@@ -124,6 +134,12 @@ def _is_json(text: str) -> bool:
     return True
 
 
+def offline(words: list[str]) -> int:
+    """Run a command without a network."""
+    sys.addaudithook(refuse_network)
+    return vitrail(words)
+
+
 def carry_out(verb: str, words: list[str], place: Path, *, terminal: bool) -> dict[str, Any]:
     """Do one trial in a copy of the place, and return what came of it."""
     here = place / "here"
@@ -183,6 +199,7 @@ def main() -> int:
     """Do the trials that are left, print and save the counts; 0 when none was bad."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0, help="the longest that this call may take")
+    parser.add_argument("--more", action="store_true", help="also what lies between the extremes")
     parser.add_argument("--pairs", type=int, default=0, help="trials of two flags, after all that set one")
     parser.add_argument("--seed", type=int, default=0, help="of the order of trials, and of pairs of flags")
     parser.add_argument("--only", default=",".join(VERBS), help="verbs, with commas")
@@ -199,14 +216,18 @@ def main() -> int:
         make_place(place / "there")
         for verb in verbs:
             shutil.copytree(place / "there", place / "warm", symlinks=True)
-            import_used([verb, *command(verb)], place / "warm")
+            import_used(partial(offline, [verb, *command(verb)]), place / "warm")
             (place / "warm" / "locked").chmod(0o700)
             shutil.rmtree(place / "warm")
             row = carry_out(verb, command(verb), place, terminal=False)
             if row["code"] not in (0, 1):
                 print(f"{verb}: no command that works, {' '.join(command(verb))} ends with {row['code']}", flush=True)
         gc.freeze()  # a fork then shares what it never changes
-        trials = itertools.chain(single_trials(verbs, args.seed), itertools.islice(pairs(verbs, args.seed), args.pairs))
+        trials = itertools.chain(
+            single_trials(verbs, args.seed),
+            more_trials(verbs, args.seed) if args.more else (),
+            itertools.islice(pairs(verbs, args.seed), args.pairs),
+        )
         for verb, words, terminal in trials:
             if time.monotonic() > limit:
                 break

@@ -52,6 +52,8 @@ ROOM = 1 << 30
 """Bytes that a child may map beyond what its parent has."""
 LARGEST = 10**6
 """Bytes of an input."""
+KEPT = 2**14
+"""Bytes of an input that is kept; what is larger is slow to change, unless the first one is."""
 SAVED = 5.0
 """Seconds between two times that counts are saved."""
 Step = tuple[str, int, int]
@@ -171,7 +173,7 @@ class Fuzz:
         self.lay_out()
         self.path.write_bytes(self.parser.data)
         self.replay()
-        saved = time.monotonic()
+        saved, largest = time.monotonic(), max(2 * len(self.parser.data), KEPT)
         while self.counts.seconds < seconds and self.counts.inputs < inputs:
             # the newest reach the furthest; the first is whole
             data = chance.choice((self.inputs[-1], chance.choice(self.inputs), self.inputs[0]))
@@ -179,7 +181,7 @@ class Fuzz:
                 changed = self.parser.mutate(data, chance)
             except Exception:  # a change that needs a whole file
                 changed = m.raw(data, chance)
-            if len(changed) <= LARGEST and self.take(changed):
+            if len(changed) <= LARGEST and self.take(changed) and len(changed) <= largest:
                 self.inputs.append(changed)
                 (self.place / f"{len(self.inputs):06}-{sha256(changed).hexdigest()[:12]}.input").write_bytes(changed)
             if time.monotonic() - saved > SAVED:

@@ -17,7 +17,6 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -93,29 +92,6 @@ def _computed(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def import_used(words: Sequence[str], folder: Path) -> None:
-    """Import what a command imports as it goes, so that a fork need not; the command itself runs in a fork."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if not pid:
-        before = set(sys.modules)
-        with suppress(BaseException):
-            os.chdir(folder)
-            os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-            os.dup2(1, 2)
-            sys.addaudithook(_refuse_network)
-            vitrail(list(words))
-        os.write(writing, "\n".join(sorted(set(sys.modules) - before)).encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as file:
-        names = file.read().split()
-    os.waitpid(pid, 0)
-    for name in names:
-        with suppress(Exception):  # made by a module as it went
-            import_module(name)
-
-
 def _rest() -> bytes:
     time.sleep(0.002)
     return b""
@@ -130,7 +106,7 @@ def _read(reader: int) -> bytes:
     return block
 
 
-def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
+def refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
     """Let no command reach another machine."""
     if event == "socket.getaddrinfo" or (event == "socket.connect" and arguments[0].family != socket.AF_UNIX):
         raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
@@ -151,7 +127,7 @@ def _child(words: Sequence[str], folder: Path, files: Sequence[Path], terminal: 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY,) * 2)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.addaudithook(_refuse_network)
+        sys.addaudithook(refuse_network)
         code = vitrail(list(words))
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 0

@@ -263,7 +263,7 @@ def test_whole_numbers_are_no_weights(tmp_path) -> None:
 
 def test_an_array_of_letters_is_refused_when_it_is_read(tmp_path) -> None:
     np.savez(tmp_path / "x.npz", letters=np.array([b"ab", b"cd"]))
-    with pytest.raises(CheckpointError, match="'letters' of the type .S2, but weights are numbers"):
+    with pytest.raises(CheckpointError, match=r"'letters' of the type .S2, but weights are numbers"):
         open_archive(tmp_path / "x.npz")["letters"]
 
 

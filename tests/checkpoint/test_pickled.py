@@ -180,7 +180,7 @@ def test_a_damaged_compressed_member_is_refused_when_it_is_read(tmp_path) -> Non
     data[block.header_offset + 300 : block.header_offset + 310] = bytes(10)
     path.write_bytes(data)
     weights = open_pickled(path).source
-    with pytest.raises(CheckpointError, match="its numbers cannot be unpacked: .*; get the file again"):
+    with pytest.raises(CheckpointError, match=r"its numbers cannot be unpacked: .*; get the file again"):
         weights["weight"]
 
 
