@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import mutations as m
+from published_lists import published
 from released import released
 from specimens import Specimen, archives, arrays, images, tables
 from stored import checkpoints, runs
@@ -19,7 +20,7 @@ from vitrail.checkpoint.archive import open_archive
 from vitrail.checkpoint.formats import openclip, shards, timm_infer
 from vitrail.checkpoint.pickled import open_pickled
 from vitrail.data import index, labels
-from vitrail.data.pixels import jpeg, orientation
+from vitrail.data.pixels import colours, decode, jpeg, orientation, upper
 from vitrail.data.sources import (
     arrays as array_files,
 )
@@ -50,7 +51,7 @@ class Parser:
 
 def parsers() -> list[Parser]:
     """Everything that takes bytes apart here."""
-    groups = (images, tables, arrays, archives, checkpoints, runs, released)
+    groups = (images, tables, arrays, archives, published, checkpoints, runs, released)
     known = {specimen.name: specimen for group in groups for specimen in group()}
     lists = (manifest, columns, row_tables)
     chosen: dict[str, tuple[tuple[ModuleType, ...], Parse | None]] = {
@@ -83,7 +84,12 @@ def parsers() -> list[Parser]:
         "index resigned": ((index, indexed, container), None),
         "labels": ((labels,), None),
         "class map": ((class_map,), None),
-        "jpeg": ((jpeg, orientation), None),
+        "class map csv": ((class_map,), None),
+        "labels text x.txt": ((labels,), None),
+        "jpeg": ((jpeg, decode), None),
+        "jpeg progressive": ((jpeg, orientation, decode), None),
+        "png 16 bits colours": ((upper, decode), None),
+        "tiff grey": ((orientation, colours, decode), None),
     }
     return [_parser(known[name], modules, parse) for name, (modules, parse) in chosen.items()]
 
