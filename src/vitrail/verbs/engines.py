@@ -24,6 +24,7 @@ from vitrail.data.pixels.decode import to_channels
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.transforms import preprocess
 from vitrail.model.contract import Model
+from vitrail.model.cost import cost
 from vitrail.model.patches import Size
 from vitrail.runtime.choice import EngineName, Precision, install_command, missing_packages
 from vitrail.runtime.timing import gemm_peak
@@ -141,15 +142,15 @@ def engines(
         raise ConfigError(f"batch is {list(batch)} and seconds is {seconds}, but both must be above 0.")
     with tempfile.TemporaryDirectory(prefix="vitrail-") as folder:
         path, name = Path(folder) / "model.safetensors", "the model"
-        if isinstance(model, Model):
-            save(model, path)
-        else:
+        if isinstance(model, str | os.PathLike):
             path, name = Path(model), os.fspath(model)
+        else:
+            save(model, path)
         file = FileSettings(
             image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device="cpu"
         )
         with open_network(os.fspath(path), file=file, threads=threads, note=note) as (network, _):
-            macs = _macs(network.engine)
+            macs = math.nan if network.config is None else cost(network.config).macs
             np.save(Path(folder) / "pixels.npy", sample_pixels(network.engine.preprocessing).numpy())
             used = torch.get_num_threads()
         with computing(threads, "cpu", note):
@@ -257,12 +258,6 @@ def sample_pixels(how: Preprocessing, images: int = IMAGES) -> torch.Tensor:
         preprocess(to_channels(dataset.image(index), how.channels), how) for index in range(0, images * step, step)
     ]
     return torch.stack(pixels)
-
-
-def _macs(engine: Any) -> float:
-    """Return the multiply-accumulates of one image; NaN for an engine whose model is not known."""
-    model = getattr(engine, "model", None)
-    return float(sum(unit.macs for unit in model.units())) if isinstance(model, Model) else math.nan
 
 
 def _finite(value: Any) -> Any:
