@@ -16,6 +16,7 @@ from typing import Annotated
 
 from vitrail.base.errors import InputError
 from vitrail.base.printable import line
+from vitrail.cli.flags import Engine, Precision
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.report import Device, Positional, Switch, flag
 from vitrail.cli.say import say
@@ -59,6 +60,12 @@ class Arguments(FileFlags):
     """Origins of web pages that may call the server, such as https://example.org."""
     labels: Annotated[str | None, flag("FILE", "the model's own")] = None
     """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
+    text_embeddings: Annotated[str | None, flag("FILE.npz", "none")] = None
+    """For CLIP models with their projection: the classes as embeddings and names of texts, made with the text tower."""
+    engine: Engine = None
+    """What computes; compiled and auto take a minute first."""
+    precision: Precision = None
+    """Numbers to compute with: bfloat16 where the processor has it, int8 by a file that was exported with it."""
     pickle: Switch = False
     """Allow torch's pickled files, of which only tensors are read."""
     device: Device = "auto"
@@ -94,6 +101,9 @@ def run(arguments: Arguments) -> int:
             api_key_file=arguments.api_key_file,
             cors=arguments.cors,
             labels=arguments.labels,
+            text_embeddings=arguments.text_embeddings,
+            engine=arguments.engine,
+            precision=arguments.precision,
             device=arguments.device,
             pickle=arguments.pickle,
             log=line,

@@ -78,8 +78,13 @@ class Fleet:
         """Start all workers, and wait until each has put an image through each model; raise what one refuses."""
         count, threads = self.settings.shares
         self.members = [Member() for _ in range(count)]
-        starts = [asyncio.ensure_future(self._start(member, threads)) for member in self.members]
+        starts: list[asyncio.Future[None]] = []
         try:
+            if any(source.reading.get("engine") == "auto" for source in self.sources.values()):
+                await self._start(self.members[0], threads)  # measures engines, undisturbed; the others read the result
+            starts += [
+                asyncio.ensure_future(self._start(member, threads)) for member in self.members if not member.ready
+            ]
             await asyncio.gather(*starts)
         except WorkerEndedError:
             await self._stop_all(starts)

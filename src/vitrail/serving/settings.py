@@ -2,7 +2,6 @@
 
 import ipaddress
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +18,7 @@ class ModelSource:
 
     path: str
     """A file or folder of any format that `vitrail.load` reads."""
-    reading: Mapping[str, Any] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
     """Keywords of `Classifier.load`: device, labels, image_size, ..."""
 
 

@@ -66,7 +66,7 @@ class Tasks:
             "name": name,
             "digest": classifier.info.digest or engine.digest,
             "labels": list(classifier.labels),
-            "named": classifier.info.labels is not None,
+            "named": list(classifier.labels) != [str(number) for number in range(len(classifier.labels))],
             "preprocessing": to_dict(pixels),
             "provenance": dict(classifier.info.provenance),
             "feature_width": engine.feature_width,

@@ -59,6 +59,9 @@ def start(head: Head) -> "Tasks":
     keep_freed_memory()
     torch.set_num_threads(head["threads"])
     sources = {name: ModelSource(**source) for name, source in head["models"].items()}
+    for source in sources.values():
+        if isinstance(size := source.reading.get("image_size"), list):  # what JSON makes of a tuple
+            source.reading["image_size"] = tuple(size)
     return Tasks.load(sources, max_pixels=head["max_pixels"])
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from vitrail.model.contract import Model
     from vitrail.model.patches import Size
+    from vitrail.runtime.choice import EngineName, Precision
     from vitrail.serving.server import Server
     from vitrail.serving.watch import Log
 
@@ -39,6 +40,9 @@ def serve(
     api_key_file: File | None = None,
     cors: tuple[str, ...] = (),
     labels: File | None = None,
+    text_embeddings: File | None = None,
+    engine: "EngineName | None" = None,
+    precision: "Precision | None" = None,
     image_size: "int | Size | None" = None,
     num_heads: int | None = None,
     architecture: str | None = None,
@@ -50,14 +54,14 @@ def serve(
     """Start a server for a model, or for several by name, and return it when it answers.
 
         >>> model = vitrail.create("Ti/16", num_classes=2, image_size=32, seed=0)
-        >>> with vitrail.serve(model, port=0, workers=1, note=print) as server:
+        >>> with vitrail.serve(model, port=0, workers=1, note=str) as server:
         ...     list(server.models)
-        the model carries no class names, so classes are numbers; give names with `labels`.
         ['model']
 
-    A model is a file or folder of any format, or one in memory. The server runs in the background, in a thread and in
-    `workers` processes, until the end of the `with` block or `stop()`. See docs/serving.md for the API, the page and
-    the limits. `port` 0 takes any free port; `url` has it. `log` receives a line of JSON for each request and event.
+    A model is a file or folder of any format, or one in memory; `engine` and `precision` are what computes. The server
+    runs in the background, in a thread and in `workers` processes, until the end of the `with` block or `stop()`.
+    `port` 0 takes any free port; `url` has it. `log` receives a line of JSON for each request and event. See
+    docs/serving.md for the API, the page and the limits.
     """
     for module in ("fastapi", "uvicorn", "python_multipart"):
         require(module, extra="serve", purpose="vitrail serve")
@@ -90,6 +94,10 @@ def serve(
         "num_heads": num_heads,
         "architecture": architecture,
         "pickle": pickle,
+        "text_embeddings": None if text_embeddings is None else os.fspath(text_embeddings),
+        "engine": engine,
+        "precision": precision,
+        "batch": batch,
         "device": str(device),
     }
     folder = tempfile.TemporaryDirectory(prefix="vitrail-serve-")  # for models in memory: workers read files
