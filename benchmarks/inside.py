@@ -28,7 +28,7 @@ SHAPES = {
     "cifar10": (32, 3, 10, 4, 16, 64, 26),
     "photos": (64, 3, 10, 8, 8, 48, 12),
 }
-STEPS = {"sample": 300, "cifar10": 500, "photos": 500}
+STEPS = {"sample": 200, "cifar10": 500, "photos": 300}
 
 
 def models(name: str) -> dict[str, ModelConfig]:

@@ -42,8 +42,10 @@ def test_every_panel_is_a_picture_numbers_and_a_part_of_the_page(tmp_path: Path)
     assert figures["images"] == result.images == 8
     for panel in PANELS:
         assert json.loads((out / f"{panel}.json").read_text()) == figures["panels"][panel]
-    for picture in ("filters.png", "positions.png", "distance.png", "rollout.png", "norms.png", "cka.png", "rank.png"):
-        with Image.open(out / picture) as image:
+    pictures = {panel: sorted(out.glob(f"{panel}*.png")) for panel in PANELS}
+    assert all(pictures.values()), pictures
+    for picture in (file for files in pictures.values() for file in files):
+        with Image.open(picture) as image:
             assert min(image.size) > 100
     for drawing in ("distance.svg", "entropy.svg", "cka.svg", "rank.svg", "importance-0.svg", "importance-1.svg"):
         assert "<svg" in (out / drawing).read_text()

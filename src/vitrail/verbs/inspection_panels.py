@@ -135,7 +135,9 @@ def rank_panel(inspection: Inspection) -> Panel:
         "How many directions the features of a layer use: exp of the entropy of their singular values, at up to 16 "
         "places of each image. Layer 0 is the embedding, or the root of a ResNet."
     )
-    chart = Chart(title="Effective rank", lines=lines, x_label="layer", y_label="directions", y_range=(0.0, None))
+    chart = Chart(
+        title="Effective rank", lines=lines, x_label="layer", y_label="directions", y_range=(0.0, None), whole=True
+    )
     rows = [
         (short(model), f"{model.representation_rank:.1f}") for model in models if model.representation_rank is not None
     ]
@@ -161,9 +163,34 @@ def dead_panel(inspection: Inspection) -> Panel:
         "Hidden units, of each block's MLP or of each unit of a ResNet, whose activation on these images is never "
         "above a thousandth of the layer's root mean square."
     )
-    columns = ("branch", "never speak", "units", "share")
+    lines = [
+        Line(
+            name=short(model),
+            x=np.arange(len(model.dead), dtype=float),
+            y=np.array([dead / units for dead, units in model.dead.values()]),
+            role=ROLES[number % len(ROLES)],
+            dots="both",
+        )
+        for number, model in enumerate(inspection.models)
+        if model.dead
+    ]
+    chart = Chart(
+        title="Units that never speak",
+        lines=lines,
+        x_label="branch, from the input to the head",
+        y_label="share of units",
+        y_axis=lambda share: percent(share, 1),
+        y_range=(0.0, max([1.1 * float(line.y.max()) for line in lines], default=0.0) or 0.05),
+        whole=True,
+    )
     return Panel(
-        key="dead", title="Dead units", about=about, columns=columns, rows=rows, sentences=absent(inspection, "dead")
+        key="dead",
+        title="Dead units",
+        about=about,
+        drawings=[chart] if lines else [],
+        columns=("branch", "never speak", "units", "share"),
+        rows=rows,
+        sentences=absent(inspection, "dead"),
     )
 
 
@@ -179,10 +206,22 @@ def pooling_panel(inspection: Inspection) -> Panel:
         "Accuracy of least squares in closed form on the features of the last layer, fitted on half of the images of "
         "each class and measured on the other half, both ways. The representation is what the model's own head sees."
     )
+    models = [model for model in inspection.models if model.pooling]
+    matrix = Matrix(
+        title="Accuracy of least squares",
+        values=np.array([[model.pooling.get(name, np.nan) for name in names] for model in models]).reshape(
+            len(models), len(names)
+        ),
+        x_label="what is read",
+        y_label="model",
+        x_names=names,
+        y_names=[short(model) for model in models],
+    )
     return Panel(
         key="pooling",
         title="Class token against mean pooling",
         about=about,
+        drawings=[matrix] if models else [],
         columns=("model", *names),
         rows=rows,
         sentences=absent(inspection, "pooling"),
