@@ -153,6 +153,8 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -
         ({"label": "be"}, "Did you mean bee"),
         ({"method": "attention", "layer": 2}, "layer is 2, but the model has 2: 0 to 1"),
         ({"method": "attention", "head": -5}, "head is -5, but the model has 4: 0 to 3"),
+        ({"method": "rollout", "layer": 1}, "`layer` and `head` are of attention alone"),
+        ({"method": "rollout", "head": 0}, "give the `method` attention beside them"),
         ({"method": "integrated-gradients", "steps": 0}, "steps is 0, but must be"),
         ({"top": 0}, "top is 0, but must be"),
         ({"points": -1}, "points is -1, but must be"),

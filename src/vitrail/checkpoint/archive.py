@@ -22,7 +22,7 @@ from vitrail.base.reading import check_regular, fill
 from vitrail.base.tensors import Spec, TensorSource
 
 # Whatever zipfile and zlib raise for what is no good archive; NotImplementedError is a compression they do not know.
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, KeyError)
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, KeyError)
 _DTYPES = {"f8": torch.float64, "f4": torch.float32, "f2": torch.float16, "V2": torch.bfloat16}
 
 
@@ -33,15 +33,19 @@ def open_archive(path: Path) -> TensorSource:
         archive = zipfile.ZipFile(path)
         entries = _check_directory(path, archive)
         headers = {name: _read_header(path, archive, entry) for name, entry in entries.items()}
-    except _BROKEN as error:
+    except BROKEN as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from None
     specs = {name: Spec(shape, _dtype(kind)) for name, (shape, _, kind, _) in headers.items()}
 
     def fetch(name: str) -> Tensor:
         try:
             return _read_array(archive, entries[name], *headers[name])
-        except _BROKEN as error:
+        except BROKEN as error:
             raise _damaged(path, f"the array {name!r} cannot be unpacked ({error})") from None
+        except TypeError:
+            raise CheckpointError(
+                f"{path} holds the array {name!r} of the type {headers[name][2]}, but weights are numbers."
+            ) from None
 
     return TensorSource(origin=str(path), specs=specs, fetch=fetch)
 

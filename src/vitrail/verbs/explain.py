@@ -98,6 +98,8 @@ def explain(
         names = _class_names(network, labels)
         settings = MethodSettings(layer=layer, head=head, steps=steps)
         methods, reason = _methods(network.engine, method, settings, compare=compare)
+        if "attention" not in methods and (layer, head) != (-1, None):
+            raise ConfigError("`layer` and `head` are of attention alone; give the `method` attention beside them.")
         notes = (*network.notes, *network.head_notes, *reason)
         for sentence in notes:
             note(sentence)
