@@ -96,6 +96,7 @@ def inspect(
                 raise ConfigError("inspect computes on one rank; start it without torchrun.")
             networks.append(network)
         networks = _named(networks)
+        _check_attention(networks, layers, heads)
         dataset = None if data is None else _open_data(data, networks[0], split=split, root=root)
         choices = [_choice(network, dataset, labels, importance) for network in networks]
         work = [
@@ -129,6 +130,14 @@ def _check(models: list[Any], images: int, examples: int, importance: Measure, i
     check_whole("importance_images", importance_images)
     if importance not in get_args(Measure):
         raise ConfigError(f"importance is {importance!r}, but must be one of {', '.join(get_args(Measure))}.")
+
+
+def _check_attention(networks: list[Network], layers: Selection, heads: Selection) -> None:
+    """Refuse a choice of blocks or heads where no model has any."""
+    if (layers, heads) != ("all", "all") and not any(
+        _torch_engine(network).model.config.attention_shape[0] for network in networks
+    ):
+        raise ConfigError("`layers` and `heads` choose attention, but no model that is given has any; leave them out.")
 
 
 def _named(networks: list[Network]) -> list[Network]:
@@ -179,7 +188,7 @@ def _choice(
     names = network.info.labels if names is None else tuple(names)
     try:
         check_labels(names, outputs)
-        return choose(dataset, names, outputs)
+        return choose(dataset, names, outputs, mappable=False)
     except InputError:
         if importance == "accuracy" or labels is not None:
             raise
