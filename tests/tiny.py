@@ -7,6 +7,16 @@ import torch
 from torch import Tensor, nn
 
 from vitrail import BackboneConfig, ResNetConfig, RotaryConfig, ViTConfig, build
+from vitrail.model.mixer_settings import (
+    AxialAttention,
+    DepthwiseConvolution,
+    Identity,
+    LinearAttention,
+    Pooling,
+    SparseAttention,
+    TokenMlp,
+    WindowAttention,
+)
 
 # Table 8 of the paper and the fixed sine-cosine table: kind and placement.
 POSITIONS = [
@@ -56,6 +66,25 @@ LATER: dict[str, dict[str, Any]] = {
     "CLIP": {"norm_embedded": True, "gelu": "quick", "projection_size": 20, "num_classes": 0},
     "DINOv2 giant": {"registers": 2, "mlp": "swiglu", "layer_scale": 1e-5, "pool": "class-and-mean"},
     "DINOv3": {"rotary": RotaryConfig(), "positions": "none", "registers": 4, "layer_scale": 1e-5, "pool": "mean"},
+}
+
+# Mixers in place of attention, with and without a class token where they have a place for it.
+MIXERS: dict[str, dict[str, Any]] = {
+    "axial": {"mixer": AxialAttention(), "pool": "mean"},
+    "axial, class token": {"mixer": AxialAttention()},
+    "axial, rotary": {"mixer": AxialAttention(), "rotary": RotaryConfig()},
+    "axial, rotary, mean": {"mixer": AxialAttention(), "rotary": RotaryConfig(), "pool": "mean"},
+    "window": {"mixer": WindowAttention(size=2), "pool": "mean"},
+    "window, class token": {"mixer": WindowAttention(size=3)},
+    "window, registers": {"mixer": WindowAttention(size=3), "registers": 2},
+    "sparse": {"mixer": SparseAttention(), "pool": "mean"},
+    "sparse, class token": {"mixer": SparseAttention(stride=5)},
+    "linear": {"mixer": LinearAttention(), "pool": "mean"},
+    "linear, class token": {"mixer": LinearAttention()},
+    "pooling": {"mixer": Pooling(), "pool": "mean"},
+    "identity": {"mixer": Identity(), "pool": "mean"},
+    "mlp": {"mixer": TokenMlp(), "pool": "mean"},
+    "convolution": {"mixer": DepthwiseConvolution(size=5), "pool": "mean"},
 }
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.tiny import LATER, hybrid_config, resnet_config, vit_config
+from tests.tiny import LATER, MIXERS, hybrid_config, resnet_config, vit_config
 from vitrail import BackboneConfig, build
 from vitrail.model.build import configure
 from vitrail.model.contract import Layer, Model, ModelConfig
@@ -28,6 +28,7 @@ CONFIGS = {
     "resnet": resnet_config(),
     "resnet, odd size": resnet_config(image_size=(37, 45), num_classes=0),
     **{name: vit_config(**settings) for name, settings in LATER.items()},
+    **{name: vit_config(**settings) for name, settings in MIXERS.items()},
     "B/16": configure("B/16", image_size=224),
     "R50+B/16": configure("R50+B/16", image_size=224),
     "R50x1": configure("R50x1", image_size=224),
@@ -57,6 +58,11 @@ KEPT = {
         for name, settings in LATER.items()
         if settings.get("num_classes") != 0
     },
+    **{name: vit_config(**LARGER | settings) for name, settings in MIXERS.items()},
+    "axial, dropout": vit_config(dropout=0.1, attention_dropout=0.1, **LARGER | MIXERS["axial"]),
+    "window, dropout": vit_config(dropout=0.1, **LARGER | MIXERS["window"]),
+    "linear, dropout": vit_config(dropout=0.1, **LARGER | MIXERS["linear"]),
+    "mlp, dropout": vit_config(dropout=0.1, **LARGER | MIXERS["mlp"]),
     "hybrid": hybrid_config(image_size=(64, 96)),
     "hybrid, odd size": hybrid_config(image_size=(61, 93)),
     "root alone": hybrid_config(backbone=STEM, patch_size=(4, 4), image_size=(64, 64)),

@@ -1,7 +1,7 @@
 """The settings of a Vision Transformer: one frozen dataclass, checked when it is made."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from vitrail.base.errors import ConfigError, GridError
@@ -16,6 +16,7 @@ from vitrail.model.checks import (
 )
 from vitrail.model.contract import ModelConfig, Move
 from vitrail.model.gelu import Gelu
+from vitrail.model.mixer_settings import FullAttention, MixerConfig
 from vitrail.model.patches import Size, fitting, patch_grid, size_text
 from vitrail.model.positions import Placement, PositionKind, ResizeWay
 from vitrail.model.rotary import RotaryConfig
@@ -31,7 +32,7 @@ class ViTConfig(ModelConfig, kind="vit"):
     noun = "Vision Transformer"
     fixed = (
         *("dim", "depth", "num_heads", "mlp_dim", "mlp", "channels", "backbone", "registers", "distillation_token"),
-        *("positions", "position_placement", "norm_embedded", "norm_encoded"),
+        *("positions", "position_placement", "norm_embedded", "norm_encoded", "mixer"),
     )
     dim: int
     """Width D of every token."""
@@ -80,6 +81,8 @@ class ViTConfig(ModelConfig, kind="vit"):
     """Leave out pixels at the right and the bottom that fill no patch, as a convolution does; else they are refused."""
     mlp: MlpKind = "gelu"
     """The MLP of a block: two layers with a GELU between, or SwiGLU, whose hidden layer a third one gates."""
+    mixer: MixerConfig = field(default_factory=FullAttention)
+    """How the patches of a block mix: attention, axial, window, sparse, linear, pooling, identity, mlp, convolution."""
     layer_scale: float | None = None
     """Initial value of a learned factor on each channel of every branch (DeiT III, DINOv2); None has none."""
     gelu: Gelu = "tanh"
@@ -149,6 +152,30 @@ class ViTConfig(ModelConfig, kind="vit"):
                 "leave one out."
             )
         self._check_positions()
+        self._check_mixer()
+
+    def _check_mixer(self) -> None:
+        """Refuse what the mixer of the blocks has no place for."""
+        mixer = self.mixer.kind
+        if self.num_prefix and not self.mixer.sees_prefix:
+            raise ConfigError(
+                f"the mixer {mixer!r} shows the patches to no class token, distillation token or register; "
+                "set pool='mean' or pool='attention', without such tokens."
+            )
+        if self.positions == "relative" and mixer != "attention":
+            raise ConfigError(
+                f"relative positions belong to attention over all tokens, but mixer is {mixer!r}; "
+                "choose other positions."
+            )
+        if self.rotary is not None and not self.mixer.rotates:
+            raise ConfigError(f"rotary positions turn queries and keys, which the mixer {mixer!r} does not compare.")
+        if mixer == "sparse" and self.num_heads < 2:
+            raise ConfigError("the mixer 'sparse' has two kinds of heads, but num_heads is 1; choose at least 2.")
+        if self.attention_dropout and mixer in ("linear", "pooling", "identity", "mlp", "convolution"):
+            raise ConfigError(
+                f"attention_dropout is {self.attention_dropout}, but the mixer {mixer!r} has no weights to drop; "
+                "set it to 0."
+            )
 
     def _check_positions(self) -> None:
         """Refuse positions that do not go with the width, with each other, or with further tokens."""
@@ -227,7 +254,7 @@ class ViTConfig(ModelConfig, kind="vit"):
     @property
     def attention_shape(self) -> Size:
         """Blocks with attention maps, and heads of each."""
-        return self.depth, self.num_heads
+        return (self.depth, self.num_heads) if self.mixer.has_maps else (0, 0)
 
     @property
     def feature_width(self) -> int:
@@ -317,6 +344,13 @@ class ViTConfig(ModelConfig, kind="vit"):
             raise ConfigError(
                 f"positions {self.positions!r} placed at {self.position_placement!r} belong to one full grid; to drop "
                 "patches or to train at other sizes, choose positions that are added at the input."
+            )
+        if drop and not self.mixer.any_patches:
+            raise ConfigError(f"the mixer {self.mixer.kind!r} needs every patch of its grid; leave drop_patches at 0.")
+        if not self.mixer.any_grid and any(size != self.image_size for size in sizes):
+            raise ConfigError(
+                f"the mixer {self.mixer.kind!r} has a weight for each patch of {size_text(self.image_size)} pixels; "
+                "train at that size alone, or choose another mixer."
             )
         for size in sizes:
             _ = replace(self, image_size=size)

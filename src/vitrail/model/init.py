@@ -13,6 +13,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from vitrail.model.contract import Model
+from vitrail.model.grouped import Grouping
 from vitrail.model.positions import SinCos2d, sincos_2d
 from vitrail.model.rotary import Rotary
 
@@ -74,6 +75,9 @@ INITIAL_VALUES: tuple[tuple[str, Fill], ...] = (
     ("*.attention.offsets", normal(0.02)),
     ("*.attention.qkv.weight", stacked_xavier_uniform(3)),
     ("*.attention.out.weight", xavier_uniform),
+    ("*.attention.hidden.weight", xavier_uniform),  # the MLP over patches, as that over channels
+    ("*.attention.hidden.bias", normal(1e-6)),
+    ("*.attention.depthwise.weight", lecun_normal),
     ("*.mlp.*.weight", xavier_uniform),
     ("*.mlp.*.bias", normal(1e-6)),
     ("head.pool.probe", xavier_uniform),
@@ -123,5 +127,8 @@ def fill_fixed_tables(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, SinCos2d):
             module.table.copy_(sincos_2d(module.dim, module.grid, class_entry=module.class_entry))
+        if isinstance(module, Grouping):
+            for name, table in module.compute(module.grid).items():
+                module.get_buffer(name).copy_(table)
         if isinstance(module, Rotary):
             module.table.copy_(module.compute(module.grid))
