@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vitrail import BackboneConfig, ResNetConfig, RotaryConfig, ViTConfig, build
+from vitrail.model.axial_resnet import AxialResNetConfig
 from vitrail.model.mixer_settings import (
     AxialAttention,
     DepthwiseConvolution,
@@ -129,3 +130,9 @@ def close(given: Tensor, wanted: Tensor | np.ndarray, tolerance: float) -> None:
     torch.testing.assert_close(
         given.detach().double(), torch.as_tensor(wanted).detach().double(), rtol=0, atol=tolerance
     )
+
+
+def axial_resnet_config(**changes: Any) -> AxialResNetConfig:
+    """A ResNet with axial attention and two stages."""
+    fields = {"blocks": (1, 2), "width": 8, "norm_groups": 4, "num_heads": 2, "image_size": (40, 48), "num_classes": 7}
+    return AxialResNetConfig(**fields | changes)

@@ -3,7 +3,17 @@ import math
 import pytest
 import torch
 
-from tests.tiny import LATER, MIXERS, POOLS, POSITIONS, hybrid_config, images_for, resnet_config, vit_config
+from tests.tiny import (
+    LATER,
+    MIXERS,
+    POOLS,
+    POSITIONS,
+    axial_resnet_config,
+    hybrid_config,
+    images_for,
+    resnet_config,
+    vit_config,
+)
 from vitrail import build, create
 from vitrail.model.init import INITIAL_VALUES, lecun_normal, ones, rule, xavier_uniform, zeros
 
@@ -19,6 +29,7 @@ KINDS = {
     **{name: vit_config(**settings) for name, settings in MIXERS.items()},
     "hybrid": hybrid_config(),
     "resnet": resnet_config(),
+    "axial resnet": axial_resnet_config(),
 }
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag
-from vitrail.cli.train_flags import RULE, RunFlags, request_of
+from vitrail.cli.train_flags import RULE, Mixer, RunFlags, request_of
 
 Objective = Literal["masked-patch", "mae", "dino", "moco"]
 Probe = Literal["auto", "fewshot", "neighbours", "none"]
@@ -33,6 +33,8 @@ class Arguments(RunFlags):
     """How features are measured during training: least squares on a few labelled images, or the nearest neighbours."""
     model: Annotated[str | None, flag("MODEL", RULE)] = None
     """A model of `vitrail models`, such as S/16."""
+    mixer: Mixer = None
+    """How the tokens of a block mix: attention over all, or another mixer (docs/models.md)."""
     channels: Annotated[int | None, flag("INT", "the data's")] = None
     """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
     config: Annotated[str | None, flag("FILE", "none")] = None

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Positional, Switch, flag
-from vitrail.cli.train_flags import RULE, ClassifierFlags, request_of
+from vitrail.cli.train_flags import RULE, ClassifierFlags, Mixer, request_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,8 @@ class Arguments(ClassifierFlags):
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
     model: Annotated[str | None, flag("MODEL", RULE)] = None
     """A model of `vitrail models`, such as S/16, R50+B/16 or R50x1."""
+    mixer: Mixer = None
+    """How the tokens of a block mix: attention over all, or another mixer (docs/models.md)."""
     channels: Annotated[int | None, flag("INT", "the data's")] = None
     """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
     config: Annotated[str | None, flag("FILE", "none")] = None

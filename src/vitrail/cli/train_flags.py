@@ -10,6 +10,11 @@ from vitrail.cli.report import Device, Switch, flag, parse_size
 
 RULE = "the recipe's, or chosen from the data"
 Number = Annotated[float | None, flag("FLOAT", RULE)]
+MixerName = Literal["attention", "axial", "window", "sparse", "linear", "pooling", "identity", "mlp", "convolution"]
+Mixer = Annotated[
+    MixerName | None,
+    flag("attention|axial|window|sparse|linear|pooling|identity|mlp|convolution", "the model's"),
+]
 Count = Annotated[int | None, flag("INT", RULE)]
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.model import resnet, vit  # noqa: F401 - each registers its kind of model
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model import axial_resnet, resnet, vit  # noqa: F401 - each registers its kind of model
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.init import initialise
 from vitrail.model.mixer_settings import as_mixer
 from vitrail.model.patches import Size

@@ -82,8 +82,9 @@ class Grouping(nn.Module):
     def forward(self, queries: Queries, keys: Keys, values: Keys, *, dropout: float) -> Queries:
         """Let patches attend within their groups; groups stand beside heads, so that nothing is copied twice."""
         heads, shape = queries.shape[1], self.members.shape
-        parts = [self.sort(part).unflatten(2, shape).flatten(1, 2) for part in (queries, keys, values)]
-        mixed = kernels.attend(*parts, self.gaps(queries), dropout=dropout).unflatten(1, (heads, -1)).flatten(2, 3)
+        ours, theirs, read = (self.sort(part).unflatten(2, shape).flatten(1, 2) for part in (queries, keys, values))
+        mixed = kernels.attend(ours, theirs, read, self.gaps(queries), dropout=dropout)
+        mixed = mixed.unflatten(1, (heads, -1)).flatten(2, 3)
         return mixed if self.ordered else mixed.index_select(2, self.places)
 
     def gaps(self, queries: Queries) -> Float[Tensor, "batch group member other"] | None:
@@ -111,7 +112,8 @@ class GroupedAttention(SelfAttention):
             config.dim, config.num_heads, dropout=config.dropout, attention_dropout=config.attention_dropout
         )
         self.grid = config.grid
-        self.groupings = nn.ModuleList(Grouping(partition, config.grid) for partition in partitions(config, layer))
+        groupings = [Grouping(partition, config.grid) for partition in partitions(config, layer)]
+        self.groupings: Sequence[Grouping] = nn.ModuleList(groupings)  # type: ignore[assignment]
 
     def forward(
         self,
@@ -145,8 +147,8 @@ class GroupedAttention(SelfAttention):
         patches = [part[:, :, prefix:] for part in (queries, keys, values)]
         shares = zip(*(part.tensor_split(len(self.groupings), dim=1) for part in patches), strict=True)
         mixed = [
-            grouping.fitting(grid)(*share, dropout=self.map_dropout)
-            for grouping, share in zip(self.groupings, shares, strict=True)
+            grouping(*share, dropout=self.map_dropout)
+            for grouping, share in zip(self.fitting(grid), shares, strict=True)
         ]
         joined = mixed[0] if len(mixed) == 1 else torch.cat(mixed, dim=1)
         if not prefix:
@@ -154,13 +156,17 @@ class GroupedAttention(SelfAttention):
         first = kernels.attend(queries[:, :, :prefix], keys, values, dropout=self.map_dropout)
         return torch.cat([first, joined], dim=2)
 
+    def fitting(self, grid: Size) -> list[Grouping]:
+        """Return the groupings of a grid."""
+        return [grouping.fitting(grid) for grouping in self.groupings]
+
     def walls(self, queries: Queries, grid: Size, prefix: int) -> AttentionMap:
         """Return 0 where a token may attend to another, and -inf elsewhere."""
         heads, size = queries.shape[1], queries.shape[2]
         walls = queries.new_full((heads, size, size), -torch.inf)
         walls[:, :prefix] = 0
-        for share, grouping in zip(walls.tensor_split(len(self.groupings)), self.groupings, strict=True):
-            share[:, prefix:, prefix:].masked_fill_(grouping.fitting(grid).together(), 0)
+        for share, grouping in zip(walls.tensor_split(len(self.groupings)), self.fitting(grid), strict=True):
+            share[:, prefix:, prefix:].masked_fill_(grouping.together(), 0)
         return walls.expand(queries.shape[0], -1, -1, -1)
 
 

@@ -72,8 +72,8 @@ INITIAL_VALUES: tuple[tuple[str, Fill], ...] = (
     ("embedding.registers", normal(0.02)),
     ("*.scale?", ones),  # LayerScale: the value of the settings takes its place
     ("*positions.*", normal(0.02)),
-    ("*.attention.offsets", normal(0.02)),
-    ("*.attention.qkv.weight", stacked_xavier_uniform(3)),
+    ("*.offsets", normal(0.02)),  # relative positions
+    ("*.qkv.weight", stacked_xavier_uniform(3)),
     ("*.attention.out.weight", xavier_uniform),
     ("*.attention.hidden.weight", xavier_uniform),  # the MLP over patches, as that over channels
     ("*.attention.hidden.bias", normal(1e-6)),
@@ -90,7 +90,8 @@ INITIAL_VALUES: tuple[tuple[str, Fill], ...] = (
     # The ResNet of a hybrid: each unit starts as its shortcut
     ("backbone.stages.*.norm3.weight", zeros),
     ("backbone.*conv*.weight", lecun_normal),
-    # BiT's ResNet
+    # BiT's ResNet, with or without axial attention
+    ("stages.*.out.weight", xavier_uniform),
     ("root.weight", lecun_normal),
     ("stages.*.conv*.weight", lecun_normal),
     ("stages.*.shortcut.weight", lecun_normal),

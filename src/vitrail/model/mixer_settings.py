@@ -19,12 +19,13 @@ attends to them: that costs N for each.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.base.settings import Tagged
 from vitrail.model.checks import check_positive
 
+MixerName = Literal["attention", "axial", "window", "sparse", "linear", "pooling", "identity", "mlp", "convolution"]
 _STACKED = {"qkv.weight": 3, "out.weight": 1}
 
 

@@ -14,7 +14,8 @@ from vitrail.base.notes import Note
 from vitrail.base.ranks import Ranks, as_device
 from vitrail.checkpoint.files import assemble, head_notes, read
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size
 from vitrail.prediction.classifier import Classifier

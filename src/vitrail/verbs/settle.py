@@ -8,11 +8,14 @@ from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
 from vitrail.base.settings import to_dict
+from vitrail.model.mixer_settings import MixerName
 from vitrail.recipes.names import find_recipe
 from vitrail.runs.conduct import conduct
-from vitrail.runs.config import DataConfig, Execution, RunConfig, differences, read_config, with_settings
+from vitrail.runs.config import RunConfig, differences, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Recipe
+from vitrail.runs.execution import Execution
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete, evaluate_every, needs_labels
 from vitrail.runs.speed import largest_micro_batch, steps_for
@@ -31,6 +34,8 @@ class ScratchRequest(RunRequest):
 
     model: str | None = None
     """A model of the paper, such as S/16, R50+B/16 or R50x1."""
+    mixer: MixerName | None = None
+    """How the tokens of a block mix."""
     channels: int | None = None
     """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
     config: str | Path | None = None
