@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,16 @@ KINDS = {
 @pytest.fixture(scope="module")
 def some(tmp_path_factory) -> str:
     return str(photos(tmp_path_factory.mktemp("kinds") / "some", 6))
+
+
+def test_more_images_than_there_are_cost_no_memory(some) -> None:
+    tracemalloc.start()
+    try:
+        vitrail.inspect(perturbed(KINDS["ResNet"]), data=some, importance_images=10**8, images=10**8, **QUIET)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**27
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

@@ -135,7 +135,7 @@ class Inspecting:
 
     def _importance(self, pixels: PixelBatch, shown: Shown) -> Importance:
         """Leave out each branch on some of the images, evenly chosen."""
-        some = np.unique(np.linspace(0, len(pixels) - 1, self.importance_images).round().astype(int))
+        some = np.unique(np.linspace(0, len(pixels) - 1, min(self.importance_images, len(pixels))).round().astype(int))
         parts = pixels[torch.from_numpy(some)].split(32)
         answers = self.engine.num_outputs > 0
 
