@@ -208,7 +208,7 @@ class ViTConfig(ModelConfig, kind="vit"):
         """Resize the patch kernel for another patch size and positions for another grid; leave a tanh layer behind."""
         from vitrail.model.moves import move_vit  # which reads these settings
 
-        assert isinstance(old, ViTConfig)  # noqa: S101 - one file tells of one kind
+        assert isinstance(old, ViTConfig)  # noqa: S101 - one file is of one kind
         return move_vit(self, old, names)
 
     def shrunk(self, image_size: Size) -> "ViTConfig":

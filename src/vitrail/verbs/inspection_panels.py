@@ -21,7 +21,7 @@ from vitrail.verbs.inspection_views import (
 
 
 def panels(inspection: Inspection) -> list[Panel]:
-    """Return all panels, in the order of the page; one that has nothing to show says why."""
+    """Return all panels, in the order of the page; one that has nothing to show gives the reason."""
     shown = [
         filters_panel(inspection),
         positions_panel(inspection),

@@ -1,6 +1,6 @@
 """What was published about the robustness of Vision Transformers and ResNets, as data, to stand beside measurements.
 
-Published figures are of large models on ImageNet; they say what to look at here, not what should come out.
+Published figures are of large models on ImageNet; they suggest what to look at here, not what should come out.
 """
 
 from dataclasses import dataclass

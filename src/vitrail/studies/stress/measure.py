@@ -90,7 +90,7 @@ class Measuring:
     def _passes(
         self, columns: Sequence[Column]
     ) -> Iterator[tuple[Int[np.ndarray, "chosen"], int, list[Logits | None]]]:
-        """Yield the images of a batch, a column, and what every model says."""
+        """Yield the images of a batch, a column, and the answers of every model."""
         for start in range(0, len(self.dataset), self.batch):
             indices, images = self._read(range(start, min(start + self.batch, len(self.dataset))))
             subjects = self.subjects(indices, images) if images else []
