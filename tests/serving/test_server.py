@@ -65,7 +65,7 @@ def test_a_killed_worker_is_replaced_and_requests_go_on(server) -> None:
 def test_a_connection_that_never_ends_its_head_is_closed(server, monkeypatch) -> None:
     from vitrail.serving import listener
 
-    monkeypatch.setattr(listener, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(listener, "HEAD_SECONDS", 3.0)
     with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as stream:
         stream.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b"200" in stream.recv(1000)

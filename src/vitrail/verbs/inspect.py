@@ -86,6 +86,7 @@ def inspect(
     )
     with open_networks(models, verb="inspect", file=file, threads=threads, note=note) as opened:
         networks = _named(opened)
+        _check_attention(networks, layers, heads)
         dataset = None if data is None else open_data(data, networks[0], split=split, root=root)
         choices = [_choice(network, dataset, labels, importance) for network in networks]
         work = [
@@ -119,6 +120,14 @@ def _check(models: list[Any], images: int, examples: int, importance: Measure, i
         raise ConfigError(f"importance is {importance!r}, but must be one of {', '.join(get_args(Measure))}.")
 
 
+def _check_attention(networks: list[Network], layers: Selection, heads: Selection) -> None:
+    """Refuse a choice of blocks or heads where no model has any."""
+    if (layers, heads) != ("all", "all") and not any(
+        _torch_engine(network).model.config.attention_shape[0] for network in networks
+    ):
+        raise ConfigError("`layers` and `heads` choose attention, but no model that is given has any; leave them out.")
+
+
 def _named(networks: list[Network]) -> list[Network]:
     """Give models in memory, and files of one name, names that differ."""
     names = [network.name for network in networks]
@@ -150,7 +159,7 @@ def _choice(
             raise InputError(f"{network.name} has no classes, so it has no accuracy; choose importance='change'.")
         return None
     try:
-        return choose(dataset, class_names(labels, network.info.labels, outputs), outputs)
+        return choose(dataset, class_names(labels, network.info.labels, outputs), outputs, mappable=False)
     except InputError:
         if importance == "accuracy" or labels is not None:
             raise

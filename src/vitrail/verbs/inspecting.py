@@ -66,6 +66,8 @@ class Inspecting:
     def weights(self) -> ModelFigures:
         """Return the figures that need no images."""
         model, config = self.model, self.model.config
+        if not all(parameter.isfinite().all() for parameter in model.parameters()):
+            raise InputError(f"{self.name} has weights that are not finite; train it again, or get its file again.")
         kernels, absences = model.filters(), {}
         if kernels is None:
             absences["filters"] = f"a {config.noun} shows no filters."
