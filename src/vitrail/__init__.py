@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from vitrail.checkpoint.files import load as load
     from vitrail.checkpoint.files import save as save
     from vitrail.data.preprocessing import Preprocessing as Preprocessing
+    from vitrail.evaluation.evaluation import Evaluation as Evaluation
+    from vitrail.evaluation.fewshot_result import FewShot as FewShot
     from vitrail.model.backbone import BackboneConfig as BackboneConfig
     from vitrail.model.build import build as build
     from vitrail.model.build import configure as configure
@@ -26,8 +28,13 @@ if TYPE_CHECKING:
     from vitrail.model.trace import Trace as Trace
     from vitrail.model.vit import ViT as ViT
     from vitrail.prediction.classifier import Classifier as Classifier
+    from vitrail.prediction.prediction import Prediction as Prediction
+    from vitrail.prediction.prediction import PredictionFile as PredictionFile
     from vitrail.serving.server import Server as Server
     from vitrail.studies.stress.result import StressResult as StressResult
+    from vitrail.studies.vtab_result import VtabResult as VtabResult
+    from vitrail.training.endings import DivergedError as DivergedError
+    from vitrail.training.endings import StoppedError as StoppedError
     from vitrail.verbs.convert import Conversion as Conversion
     from vitrail.verbs.convert import convert as convert
     from vitrail.verbs.cost import cost as cost
@@ -85,9 +92,12 @@ _HOMES = {
     "Cost": "vitrail.model.cost",
     "Description": "vitrail.verbs.show",
     "Difference": "vitrail.verbs.diff",
+    "DivergedError": "vitrail.training.endings",
     "EngineTable": "vitrail.verbs.engines",
+    "Evaluation": "vitrail.evaluation.evaluation",
     "Explanation": "vitrail.verbs.explanation",
     "Explanations": "vitrail.verbs.explanation",
+    "FewShot": "vitrail.evaluation.fewshot_result",
     "FinetunedRun": "vitrail.verbs.trained",
     "ImageError": "vitrail.base.errors",
     "InputError": "vitrail.base.errors",
@@ -95,6 +105,8 @@ _HOMES = {
     "ModelList": "vitrail.verbs.models",
     "NetworkError": "vitrail.base.errors",
     "Plan": "vitrail.verbs.plan",
+    "Prediction": "vitrail.prediction.prediction",
+    "PredictionFile": "vitrail.prediction.prediction",
     "Preprocessing": "vitrail.data.preprocessing",
     "PublishedList": "vitrail.verbs.published",
     "Pulled": "vitrail.verbs.pull",
@@ -105,6 +117,7 @@ _HOMES = {
     "ResNetConfig": "vitrail.model.resnet",
     "RotaryConfig": "vitrail.model.rotary",
     "Server": "vitrail.serving.server",
+    "StoppedError": "vitrail.training.endings",
     "StressResult": "vitrail.studies.stress.result",
     "Survey": "vitrail.verbs.survey",
     "Trace": "vitrail.model.trace",
@@ -113,6 +126,7 @@ _HOMES = {
     "ViT": "vitrail.model.vit",
     "ViTConfig": "vitrail.model.config",
     "VitrailError": "vitrail.base.errors",
+    "VtabResult": "vitrail.studies.vtab_result",
     "build": "vitrail.model.build",
     "configure": "vitrail.model.build",
     "convert": "vitrail.verbs.convert",

@@ -22,7 +22,7 @@ from vitrail.cli.streams import nobody_reads, read_stdin
 from vitrail.prediction.writers import check_predictions
 
 if TYPE_CHECKING:
-    from vitrail.prediction.work import Outcome
+    from vitrail.prediction.prediction import PredictionFile
     from vitrail.verbs.predict import ClassifierSettings
 
 
@@ -158,13 +158,11 @@ def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: str) -> 
     return int(outcome.failed == outcome.images)
 
 
-def _print(outcome: "Outcome", arguments: Arguments) -> None:
+def _print(outcome: "PredictionFile", arguments: Arguments) -> None:
     if arguments.json:
         from vitrail.cli.report import print_json
 
-        failures = [{"path": name, "error": reason} for name, reason in outcome.failures]
-        counts = {"images": outcome.images, "before": outcome.before, "failed": outcome.failed}
-        print_json({"out": str(outcome.out), **counts, "failures": failures, "labels": outcome.labels})
+        print_json(outcome.to_dict())
         return
     if outcome.before:
         show(f"{outcome.before} of {outcome.images} answers were there from before.")

@@ -13,7 +13,8 @@ from vitrail.published.find import model_name
 from vitrail.runs.changes import Changes
 from vitrail.runs.execution import Device
 from vitrail.runs.start import open_source
-from vitrail.studies.vtab import VtabResult, VtabStudy, task_data, task_run
+from vitrail.studies.vtab import VtabStudy, task_data, task_run
+from vitrail.studies.vtab_result import VtabResult
 from vitrail.studies.vtab_tasks import TASKS, find_tasks
 from vitrail.verbs.frame import training_frame
 from vitrail.verbs.keywords import VtabKeywords
