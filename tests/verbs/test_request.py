@@ -12,6 +12,7 @@ import pytest
 from tests.training.making import made_config
 from vitrail.base.errors import ConfigError
 from vitrail.cli import finetune, train, vtab
+from vitrail.model.mixer_settings import MixerConfig
 from vitrail.runs.changes import EXECUTION, PATHS
 from vitrail.runs.config import RunConfig
 from vitrail.verbs.finetune import FinetuneRequest
@@ -47,7 +48,12 @@ def _options(kind: Any) -> set[Any]:
     return options - sequences - {type(None), Literal["auto"]} | {get_args(option)[0] for option in sequences}
 
 
-@pytest.mark.parametrize("keyword", [*PATHS, *EXECUTION])
+def test_a_mixer_is_one_of_its_family() -> None:
+    (names,) = _options(get_type_hints(TrainRequest)["mixer"])
+    assert set(get_args(names)) == set(MixerConfig.members)
+
+
+@pytest.mark.parametrize("keyword", [*(keyword for keyword in PATHS if keyword != "mixer"), *EXECUTION])
 def test_every_keyword_has_the_type_of_the_setting_that_it_stands_for(keyword: str) -> None:
     request = PretrainRequest if keyword == "probe" else ClassifierRequest
     assert _options(get_type_hints(request)[keyword]) == _options(_type((PATHS | EXECUTION)[keyword]))
@@ -56,7 +62,7 @@ def test_every_keyword_has_the_type_of_the_setting_that_it_stands_for(keyword: s
 def test_nothing_is_requested_by_default() -> None:
     request, config = ClassifierRequest(), made_config()
     assert (request.deciding, request.size, request.first_seed, request.cadence) == ((), None, 0, None)
-    assert not any(request.requests(name) for name in (*set(PATHS) - {"probe"}, *EXECUTION))
+    assert not any(request.requests(name) for name in (*set(PATHS) - {"probe", "mixer"}, *EXECUTION))
     assert request.applied(config) == config
 
 

@@ -10,6 +10,11 @@ from vitrail.cli.report import Device, Switch, flag, parse_size
 
 RULE = "the recipe's, or chosen from the data"
 Number = Annotated[float | None, flag("FLOAT", RULE)]
+MixerName = Literal["attention", "axial", "window", "sparse", "linear", "pooling", "identity", "mlp", "convolution"]
+Mixer = Annotated[
+    MixerName | None,
+    flag("attention|axial|window|sparse|linear|pooling|identity|mlp|convolution", "the model's"),
+]
 Count = Annotated[int | None, flag("INT", RULE)]
 
 
@@ -99,6 +104,8 @@ class ScratchFlags(RunFlags):
 
     model: Annotated[str | None, flag("MODEL", RULE)] = None
     """A model of `vitrail models`, such as S/16, R50+B/16 or R50x1."""
+    mixer: Mixer = None
+    """How the tokens of a block mix: attention over all, or another mixer (docs/models.md)."""
     channels: Annotated[int | None, flag("INT", "the data's")] = None
     """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
     config: Annotated[str | None, flag("FILE", "none")] = None

@@ -34,6 +34,7 @@ PATHS = {
     "layer_decay": "optimizer.layer_decay",
     "freeze": "optimizer.frozen",
     "dropout": "model.dropout",
+    "mixer": "model.mixer.kind",
     "label_smoothing": "objective.label_smoothing",
     "class_weights": "objective.class_weights",
     "probe": "objective.probe",

@@ -7,6 +7,7 @@ from pathlib import Path
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
+from vitrail.model.mixer_settings import MixerName
 from vitrail.recipes.names import find_recipe
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import RunConfig, differences, read_config
@@ -32,6 +33,8 @@ class ScratchRequest(RunRequest):
 
     model: str | None = None
     """A model of the paper, such as S/16, R50+B/16 or R50x1."""
+    mixer: MixerName | None = None
+    """How the tokens of a block mix."""
     channels: int | None = None
     """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
     config: str | Path | None = None

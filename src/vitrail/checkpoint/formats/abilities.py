@@ -36,6 +36,7 @@ PARTS: dict[str, tuple[Callable[[ViTConfig], bool], str]] = {
         lambda config: config.pool == "mean" and config.num_prefix > 0 and config.first_pooled == 0,
         "a mean over all tokens (pool_prefix)",
     ),
+    "mixer": (lambda config: config.mixer.kind != "attention", "a mixer other than attention over all tokens (mixer)"),
     "quick_gelu": (lambda config: config.gelu == "quick", "CLIP's GELU (gelu='quick')"),
 }
 
