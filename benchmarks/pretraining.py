@@ -109,9 +109,9 @@ def main() -> None:
     for row, values in figures.items():
         cells = []
         for column in columns:
-            found = values.get(column, [])
-            spread = statistics.stdev(found) if len(found) > 1 else 0.0
-            cells.append(f"{100 * statistics.mean(found):.2f} +- {100 * spread:.2f}" if found else "-")
+            scores = values.get(column, [])
+            spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
+            cells.append(f"{100 * statistics.mean(scores):.2f} +- {100 * spread:.2f}" if scores else "-")
         print(f"{row:24}" + "".join(f"{cell:>18}" for cell in cells))
     print(json.dumps({"minutes": args.minutes, "finetune_minutes": args.finetune_minutes, "figures": figures}))
 
