@@ -47,11 +47,11 @@ def interleaved(ways: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dic
 
 def peaks(kind: str, names: list[str], path: Path) -> dict[str, float]:
     """MB that each way adds to the peak of a fresh process."""
-    times = {}
+    megabytes = {}
     for name in names:
         command = [sys.executable, __file__, "--one", kind, name, str(path)]
-        times[name] = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return times
+        megabytes[name] = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return megabytes
 
 
 # Tar headers
