@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from vitrail.verbs.cost import cost as cost
     from vitrail.verbs.diff import Difference as Difference
     from vitrail.verbs.diff import diff as diff
+    from vitrail.verbs.engines import EngineTable as EngineTable
+    from vitrail.verbs.engines import engines as engines
     from vitrail.verbs.evaluate import evaluate as evaluate
     from vitrail.verbs.explain import explain as explain
     from vitrail.verbs.explanation import Explanation as Explanation
@@ -81,6 +83,7 @@ _HOMES = {
     "Cost": "vitrail.model.cost",
     "Description": "vitrail.verbs.show",
     "Difference": "vitrail.verbs.diff",
+    "EngineTable": "vitrail.verbs.engines",
     "Explanation": "vitrail.verbs.explanation",
     "Explanations": "vitrail.verbs.explanation",
     "FinetunedRun": "vitrail.verbs.trained",
@@ -113,6 +116,7 @@ _HOMES = {
     "cost": "vitrail.verbs.cost",
     "create": "vitrail.model.build",
     "diff": "vitrail.verbs.diff",
+    "engines": "vitrail.verbs.engines",
     "evaluate": "vitrail.verbs.evaluate",
     "explain": "vitrail.verbs.explain",
     "fewshot": "vitrail.verbs.fewshot",

@@ -14,7 +14,7 @@ from vitrail.cli.main import VERBS
 from vitrail.cli.usage import Field, read_fields
 from vitrail.recipes.paper import Preset
 from vitrail.runs import plan
-from vitrail.runs.config import Device
+from vitrail.runs.execution import Device
 from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape
 from vitrail.training.step import Precision

@@ -9,8 +9,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests.tiny import LATER, hybrid_config, resnet_config, vit_config
 from vitrail import BackboneConfig, build
 from vitrail.model.build import configure
-from vitrail.model.contract import Layer, Model, ModelConfig
+from vitrail.model.contract import Layer, Model
 from vitrail.model.cost import cost
+from vitrail.model.family import ModelConfig
 
 STEM = BackboneConfig(blocks=(), width=8, norm_groups=4)
 CONFIGS = {

@@ -14,8 +14,8 @@ from vitrail.model.config import ViTConfig
 from vitrail.model.resnet import ResNetConfig
 from vitrail.recipes.names import find_recipe, recipe_names
 from vitrail.recipes.pretraining import PRETRAINING
-from vitrail.runs.config import DataConfig
 from vitrail.runs.data import RunData
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Facts
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete

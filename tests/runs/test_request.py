@@ -6,8 +6,9 @@ import pytest
 
 from tests.training.making import made_dataset
 from vitrail.base.errors import ConfigError
-from vitrail.runs.config import DataConfig, RunConfig
+from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.request import Request, complete
 
 WHERE = DataConfig(where="made")

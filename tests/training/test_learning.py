@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from vitrail.base.ranks import Ranks
-from vitrail.runs.config import DataConfig
 from vitrail.runs.data import open_run_data
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete
 from vitrail.runs.train import Run

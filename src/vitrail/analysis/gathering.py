@@ -11,7 +11,8 @@ from vitrail.analysis.distance import attention_distance, patch_distances
 from vitrail.analysis.entropy import attention_entropy
 from vitrail.analysis.units import unit_peaks
 from vitrail.base.shapes import AttentionMap
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.trace import Selection, select
 
 SomeImages = Float[Tensor, "_ channel height width"]

@@ -16,7 +16,7 @@ from vitrail.analysis.rollout import attention_heat, rollout_heat
 from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.base.numbers import check_whole
 from vitrail.base.shapes import PixelBatch
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.runtime.engine import Engine, TorchEngine
 
 Method = Literal["attention", "rollout", "gradient-attention", "integrated-gradients", "occlusion", "grad-cam"]

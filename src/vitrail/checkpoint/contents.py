@@ -10,7 +10,7 @@ from vitrail.base.limits import TOKENS
 from vitrail.base.tensors import Shape, TensorSource
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import build
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)

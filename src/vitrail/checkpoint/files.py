@@ -25,7 +25,8 @@ from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import PRESETS, Preprocessing, preset
 from vitrail.model.build import as_size, build
 from vitrail.model.checks import check_size
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.info import ModelInfo
 from vitrail.model.init import fill_fixed_tables
 from vitrail.published.find import find_published, located

@@ -26,7 +26,7 @@ from vitrail.base.settings import from_dict, to_dict
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.match import check_match
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import size_text
 
 VERSION = 1

@@ -11,7 +11,7 @@ from vitrail.base.tensors import Spec, TensorSource
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.match import check_match
 from vitrail.model.build import as_size
-from vitrail.model.contract import ModelConfig, Move
+from vitrail.model.family import ModelConfig, Move
 
 
 def transfer(contents: Contents, overrides: dict[str, Any]) -> Contents:

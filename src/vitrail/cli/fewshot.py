@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from vitrail.base.errors import ConfigError
+from vitrail.cli.flags import Engine, Precision
 from vitrail.cli.model_file import FileFlags
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Device, Positional, Switch, Weights, flag, parse_size, print_json, print_table
@@ -64,6 +65,10 @@ class Arguments(FileFlags):
     """Threads for computing on the CPU."""
     device: Device = "auto"
     """Where to compute features; auto takes a GPU if there is one."""
+    engine: Engine = None
+    """What computes; compiled and auto take a minute first, and pay for many images."""
+    precision: Precision = None
+    """Numbers to compute with: bfloat16 where the processor has it, int8 by a file that was exported with it."""
     pickle: Switch = False
     """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
@@ -100,6 +105,8 @@ def run(arguments: Arguments) -> None:
         workers=arguments.workers,
         threads=arguments.threads,
         device=arguments.device,
+        engine=arguments.engine,
+        precision=arguments.precision,
         progress=progress,
         note=say,
     )

@@ -18,6 +18,7 @@ VERBS = {
     "convert": "write a model in another format: Google, big_vision, timm, Hugging Face, torchvision or our own",
     "data": "inspect data: classes, sizes, broken files, duplicates, and leaks into the test",
     "diff": "compare two models, whatever their formats: settings, and tensor by tensor",
+    "engines": "measure how fast a model runs on this machine: torch, compiled, ONNX Runtime, OpenVINO",
     "evaluate": "measure a model on data: accuracy with intervals, classes, calibration; every prediction as CSV",
     "explain": "show what a model looked at on your images, and measure whether the maps can be trusted",
     "fewshot": "measure frozen features with a few images of each class: least squares, neighbours, linear probe",

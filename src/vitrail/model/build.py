@@ -7,7 +7,8 @@ import torch
 
 from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.model import resnet, vit  # noqa: F401 - each registers its kind of model
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.init import initialise
 from vitrail.model.patches import Size
 from vitrail.model.variants import named_config

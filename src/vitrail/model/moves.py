@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vitrail.base.errors import ConfigError
 from vitrail.model.config import ViTConfig
-from vitrail.model.contract import Move
+from vitrail.model.family import Move
 from vitrail.model.patches import resize_patch_kernel, size_text
 from vitrail.model.positions import resize_for_grid
 

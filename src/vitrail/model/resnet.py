@@ -17,9 +17,10 @@ from vitrail.base.shapes import FeatureMap, Images, KeptPatches, Kernel, Represe
 from vitrail.model.anatomy import Branch, unit_branches
 from vitrail.model.bottlenecks import bottlenecks, halved, root_cost
 from vitrail.model.checks import check_choice, check_count, check_divides, check_positive, check_size
-from vitrail.model.contract import Layer, Model, ModelConfig
+from vitrail.model.contract import Layer, Model
 from vitrail.model.convolution import Stage, Standardisation, make_conv, make_norm
 from vitrail.model.corruption import Corruption
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.model.trace import NOTHING, Encoded, Recorder, Reduce, ReduceUnits, ResNetTrace, Selection, Take, select
 from vitrail.model.units import Unit

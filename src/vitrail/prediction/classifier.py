@@ -31,7 +31,9 @@ from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size, size_text
 from vitrail.prediction.prediction import Prediction
 from vitrail.prediction.reading import Prepare, Prepared, in_order, read_batch
+from vitrail.runtime.choice import EngineChoice, EngineName, Precision
 from vitrail.runtime.engine import Engine, torch_engine
+from vitrail.runtime.make import make_engine
 from vitrail.runtime.zeroshot import TextEmbeddings, read_text_embeddings, zero_shot
 
 Answer = tuple[tuple[int, float], ...] | ImageError
@@ -83,7 +85,8 @@ class Classifier:
         pickle: bool = False,
         batch: int | None = None,
         workers: int | None = None,
-        compiled: bool = False,
+        engine: EngineName | None = None,
+        precision: Precision | None = None,
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
     ) -> "Classifier":
         """Read a model from a file or folder of any format that `vitrail.load` reads.
@@ -91,7 +94,7 @@ class Classifier:
         `labels` are the names of the classes or a file of them, where the model's own are not wanted or missing; an
         `image_size` other than the model's interpolates its positions. `text_embeddings` are the classes of a CLIP
         model, or an `.npz` of them. `num_heads` and `architecture` answer what a
-        file of another library does not tell.
+        file of another library does not tell. `engine` and `precision` are what computes, torch by default.
         """
         where = best_device() if str(device) == "auto" else as_device(device)
         size = None if image_size is None else as_size(image_size)
@@ -103,7 +106,8 @@ class Classifier:
             labels=labels,
             batch=batch,
             workers=workers,
-            compiled=compiled,
+            engine=engine,
+            precision=precision,
             text_embeddings=text_embeddings,
             called=os.fspath(path),
         )
@@ -116,7 +120,8 @@ class Classifier:
         labels: Sequence[str] | str | os.PathLike[str] | None = None,
         batch: int | None = None,
         workers: int | None = None,
-        compiled: bool = False,
+        engine: EngineName | None = None,
+        precision: Precision | None = None,
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
         called: str = "the model",
     ) -> "Classifier":
@@ -128,22 +133,23 @@ class Classifier:
             raise ConfigError(
                 "`text_embeddings` have names of their own, so `labels` have nothing to name; leave one out."
             )
-        engine, info, fresh = _engine_of(model, batch, compiled, text_embeddings, called)
-        if not engine.num_outputs:
+        choice = EngineChoice(engine=engine, precision=precision)
+        network, info, fresh = _engine_of(model, batch, choice, text_embeddings, called)
+        if not network.num_outputs:
             raise InputError(
                 f"{called} has no classes, only a representation; train a head for it first, or give another model."
             )
-        names = read_labels(Path(labels), engine.num_outputs) if isinstance(labels, str | os.PathLike) else labels
+        names = read_labels(Path(labels), network.num_outputs) if isinstance(labels, str | os.PathLike) else labels
         names = info.labels if names is None else tuple(names)
-        check_labels(names, engine.num_outputs)
+        check_labels(names, network.num_outputs)
         if names is None:
             fresh.insert(0, "the model carries no class names, so classes are numbers; give names with `labels`.")
         for note in fresh:
             _log.warning("%s: %s", called, note)
-        device = engine.device
+        device = network.device
         return cls(
-            engine=engine,
-            labels=tuple(map(str, range(engine.num_outputs))) if names is None else names,
+            engine=network,
+            labels=tuple(map(str, range(network.num_outputs))) if names is None else names,
             batch=batch or _batch(device),
             workers=workers or (torch.get_num_threads() if device.type == "cpu" else MOST_READERS),
             notes=(*info.notes, *fresh),
@@ -246,7 +252,7 @@ def most_probable(scores: Scores, top: int) -> list[Answer]:
 def _engine_of(
     model: Model | Engine,
     batch: int | None,
-    compiled: bool,
+    choice: EngineChoice,
     text_embeddings: TextEmbeddings | str | os.PathLike[str] | None,
     called: str,
 ) -> tuple[Engine, ModelInfo, list[str]]:
@@ -255,10 +261,13 @@ def _engine_of(
     if isinstance(texts, str | os.PathLike):
         texts = read_text_embeddings(texts)
     if isinstance(model, Engine):
+        if choice.given:
+            raise ConfigError(
+                "an engine computes as it does, so `engine` and `precision` are not for it; leave them out."
+            )
         return (model if texts is None else zero_shot(model, None, texts, called)), ModelInfo(), []
-    engine, guessed = torch_engine(model)
-    if compiled:
-        engine = replace(engine, compiled_batch=batch or _batch(engine.device))
+    own, guessed = torch_engine(model)
+    engine = make_engine(own, choice, batch=batch or _batch(own.device), note=_log.warning) if choice.given else own
     if texts is None:
         return engine, model.info, [*guessed, *head_notes(model)]
     info = replace(model.info, labels=texts.names)

@@ -12,8 +12,8 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import PresetName, preset
 from vitrail.model.build import configure
 from vitrail.model.config import ViTConfig
-from vitrail.model.contract import ModelConfig
 from vitrail.model.cost import cost
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.recipes.paper import PRETRAINING_BATCH
 from vitrail.runs.draft import Draft, Facts

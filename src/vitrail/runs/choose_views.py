@@ -21,7 +21,7 @@ import math
 from dataclasses import replace
 
 from vitrail.data.augment.settings import Augmentation
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.runs.choose import MANY_IMAGES, SMALL_SIDE
 from vitrail.runs.draft import Facts
 from vitrail.selfsup.dino import DinoConfig

@@ -16,7 +16,8 @@ from vitrail.data.joined import join_datasets
 from vitrail.data.pixels.decode import probe
 from vitrail.data.sources.patterns import is_pattern
 from vitrail.data.subsets import fraction_of, stratified_split
-from vitrail.runs.config import DataConfig, DataFacts, RunConfig
+from vitrail.runs.config import RunConfig
+from vitrail.runs.data_config import DataConfig, DataFacts
 
 PROBED = 64
 """Images that are measured to estimate the usual size."""

@@ -28,7 +28,7 @@ from vitrail.runs.result import Result
 from vitrail.runs.series import Cell, Series, Table, Watch
 from vitrail.runs.speed import pace
 from vitrail.runs.train import Run
-from vitrail.training.loop import DivergedError
+from vitrail.training.endings import DivergedError
 from vitrail.training.signals import StopSignal
 
 TRIAL_SECONDS = 2.0

@@ -11,9 +11,11 @@ from vitrail.model.build import configure
 from vitrail.model.patches import Size
 from vitrail.runs.bounds import MOST_CHANNELS
 from vitrail.runs.choose import choose
-from vitrail.runs.config import DataConfig, Execution, RunConfig, read_config, with_settings
+from vitrail.runs.config import RunConfig, read_config, with_settings
 from vitrail.runs.data import RunData, usual_side
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Draft, Facts, Recipe
+from vitrail.runs.execution import Execution
 from vitrail.training.learner import ObjectiveConfig
 
 EVALUATIONS = 10

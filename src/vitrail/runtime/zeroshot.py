@@ -22,7 +22,7 @@ from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.shapes import Logits, PixelBatch, Representation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sources.arrays import read_arrays
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.runtime.engine import Engine
 
 Embeddings = Float[Tensor, "class width"]

@@ -16,7 +16,8 @@ from vitrail.base.errors import ConfigError
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, View
 from vitrail.data.transforms import normalise
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size, size_text
 from vitrail.selfsup.dino_head import DinoHead
 from vitrail.selfsup.dino_loss import Seen, dino_loss, entropy, teacher_answers, temperature_at

@@ -19,9 +19,10 @@ from vitrail.data.augment.mixing import Targets as Indices
 from vitrail.data.batch import Batch
 from vitrail.data.transforms import normalise
 from vitrail.model.config import ViTConfig
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
 from vitrail.model.cost import cost
 from vitrail.model.embedding import pick
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size, patch_grid, patchify, size_text
 from vitrail.selfsup.decoder import Decoder, Order, Removed, patch_norm
 from vitrail.selfsup.masking import draw_noise, image_keys

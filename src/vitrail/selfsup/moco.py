@@ -18,7 +18,8 @@ from vitrail.base.ranks import Ranks
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, View
 from vitrail.data.transforms import normalise
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.selfsup.batch_norm import BatchNorm
 from vitrail.selfsup.features import spread, view_features
 from vitrail.selfsup.moco_loss import info_nce

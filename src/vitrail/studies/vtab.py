@@ -20,8 +20,8 @@ from vitrail.model.patches import Size
 from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
 from vitrail.runs.adapt import adapt
-from vitrail.runs.config import DataConfig
 from vitrail.runs.data import RunData, absolute
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder, claimed
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.series import Cell, Row, Series, Table, Watch

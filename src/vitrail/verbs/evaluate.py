@@ -25,6 +25,7 @@ from vitrail.evaluation.subset import Choice, choose
 from vitrail.model.patches import Size
 from vitrail.report.evaluation_page import EVALUATION, write_evaluation
 from vitrail.runs.evaluation import open_evaluation_data
+from vitrail.runtime.choice import EngineChoice, EngineName, Precision
 from vitrail.runtime.zeroshot import TextEmbeddings
 from vitrail.verbs.evaluation_page import evaluation_page
 from vitrail.verbs.network import FileSettings, ModelLike, Network, open_network, with_texts
@@ -58,6 +59,8 @@ def evaluate(
     workers: int = 0,
     threads: int | None = None,
     device: str | torch.device = "auto",
+    engine: EngineName | None = None,
+    precision: Precision | None = None,
     progress: Progress = silent,
     note: Note = logged,
 ) -> Evaluation:
@@ -77,7 +80,8 @@ def evaluate(
     model with its projection: an `.npz` with `embeddings` and `names`. `real` is ImageNet-ReaL's `real.json`.
 
     A model in memory computes where it is; `image_size`, `num_heads`, `pickle` and `device` are for files. Files and
-    models are measured in float32, classifiers and engines as they are. `resamples` are behind the intervals, and
+    models are measured in float32, classifiers and engines as they are; `engine` and `precision` choose what computes.
+    `resamples` are behind the intervals, and
     `skip_broken` is how many images may be unreadable, such as `5` or `1%`. `csv` gets every prediction, and `html` a
     page; a file of another kind is replaced only with `force`. Under torchrun ranks share the images, and every rank
     returns the same.
@@ -96,10 +100,16 @@ def evaluate(
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
     )
-    with open_network(model, file=file, threads=threads, note=note, preprocessing=preprocessing, float32=True) as (
-        network,
-        ranks,
-    ):
+    with open_network(
+        model,
+        file=file,
+        threads=threads,
+        note=note,
+        preprocessing=preprocessing,
+        float32=True,
+        choice=EngineChoice(engine=engine, precision=precision),
+        batch=batch,
+    ) as (network, ranks):
         if text_embeddings is not None:
             network = with_texts(network, text_embeddings)
         dataset = _open_data(data, network, split=split, root=root, skip_broken=skip_broken, seed=seed)

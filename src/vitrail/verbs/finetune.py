@@ -13,8 +13,10 @@ from vitrail.base.settings import to_dict
 from vitrail.published.find import model_name
 from vitrail.recipes.names import find_adaptation
 from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapt, quick_rate
-from vitrail.runs.config import DataConfig, Execution, read_config, with_settings
+from vitrail.runs.config import read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
+from vitrail.runs.data_config import DataConfig
+from vitrail.runs.execution import Execution
 from vitrail.runs.finetune import Estimate, FinetunePlan, Finetuning, read_plan
 from vitrail.runs.folder import SERIES_LOCK, RunFolder
 from vitrail.runs.request import facts_of, fill

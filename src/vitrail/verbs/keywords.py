@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict
 
 from vitrail.base.trackers import TrackerName
 from vitrail.model.patches import Size
-from vitrail.runs.config import Device
+from vitrail.runs.execution import Device
 from vitrail.selfsup.objective import Probe
 from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape

@@ -7,7 +7,8 @@ from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.base.readable import counted, in_bytes
 from vitrail.base.table import Table, Tabular
 from vitrail.model.build import config_of
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.recipes import paper
 from vitrail.recipes.paper import Preset

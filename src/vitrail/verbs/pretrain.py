@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 from vitrail.base.errors import ConfigError
 from vitrail.recipes.names import find_pretraining
-from vitrail.runs.config import DataConfig
 from vitrail.runs.data import absolute, absolute_data
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Recipe
 from vitrail.selfsup.objective import Probe
 from vitrail.verbs.frame import training_frame

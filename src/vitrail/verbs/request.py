@@ -15,8 +15,10 @@ from vitrail.base.trackers import TrackerName
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
 from vitrail.runs.bounds import check_bounds
-from vitrail.runs.config import DataConfig, Device, with_settings
+from vitrail.runs.config import with_settings
 from vitrail.runs.data import absolute, absolute_data
+from vitrail.runs.data_config import DataConfig
+from vitrail.runs.execution import Device
 from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape
 from vitrail.training.step import Precision

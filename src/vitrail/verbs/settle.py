@@ -10,9 +10,11 @@ from vitrail.base.reading import read_json
 from vitrail.base.settings import to_dict
 from vitrail.recipes.names import find_recipe
 from vitrail.runs.conduct import conduct
-from vitrail.runs.config import DataConfig, Execution, RunConfig, differences, read_config, with_settings
+from vitrail.runs.config import RunConfig, differences, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Recipe
+from vitrail.runs.execution import Execution
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete, evaluate_every, needs_labels
 from vitrail.runs.speed import largest_micro_batch, steps_for

@@ -10,7 +10,7 @@ from vitrail.base.ranks import Ranks
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
 from vitrail.published.find import model_name
-from vitrail.runs.config import Device
+from vitrail.runs.execution import Device
 from vitrail.runs.start import open_source
 from vitrail.studies.vtab import VtabResult, VtabStudy, task_data, task_run
 from vitrail.studies.vtab_tasks import TASKS, find_tasks

@@ -6,7 +6,7 @@ from typing import Any
 
 from vitrail.base.errors import CheckpointError
 from vitrail.model.config import Pool, ViTConfig
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.model.positions import PositionKind
 
 # Parts that the paper's model does not have: the name of each, how a model says that it has it, and what it is called.

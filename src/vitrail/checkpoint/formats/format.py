@@ -11,7 +11,7 @@ from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.abilities import Abilities, check_expressible, lacking, with_numerics
 from vitrail.checkpoint.formats.fold import fold_positions
 from vitrail.checkpoint.infer import Hints
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)
