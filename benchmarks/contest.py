@@ -61,7 +61,7 @@ def race(
     """Run everyone once to warm up, then once in each round, in random order; return the seconds of each round."""
     for run in contestants.values():
         run()
-    order, names = random.Random(seed), list(contestants)
+    order, names = random.Random(seed), list(contestants)  # noqa: S311
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
         for name in order.sample(names, len(names)):
@@ -74,7 +74,7 @@ def race(
 def paired(ours: Sequence[float], theirs: Sequence[float], *, seed: int = 0) -> Ratio:
     """Return how many times as fast we were, from the seconds of both in the same rounds."""
     ratios = [their / our for our, their in zip(ours, theirs, strict=True)]
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311
     medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(DRAWS))
     edge = round(DRAWS * (1 - COVERED) / 2)
     return Ratio(median=statistics.median(ratios), low=medians[edge], high=medians[-1 - edge])
