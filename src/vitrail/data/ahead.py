@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 def made_ahead(make: Callable[[int], Item], numbers: Sequence[int]) -> Iterator[Item]:
-    """Yield what `make` makes of each number, in order, and the next is made meanwhile; errors are raised in their place.
+    """Yield what `make` makes of each number, in order; the next is made meanwhile, and errors raised in place.
 
     The thread is a daemon: a file that never answers does not keep a process that is to end.
     """

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from vitrail.base.shapes import KeptTokens
 from vitrail.model import kernels
+from vitrail.model.attention import SelfAttention
 from vitrail.model.config import ViTConfig
 from vitrail.model.encoder import Encoder, EncoderBlock
 from vitrail.model.init import rule
@@ -27,6 +28,7 @@ class LastBlock(EncoderBlock):
     def forward(self, tokens: KeptTokens, *, first: int) -> Float[Tensor, "batch removed dim"]:  # type: ignore[override]
         """Map z_(l-1) to the tokens of z_l from number `first` on, which attend to all."""
         attention, normed = self.attention, self.norm1(tokens)
+        assert isinstance(attention, SelfAttention)  # noqa: S101 - the decoder has no other mixer
         dim, heads = tokens.shape[2], (attention.num_heads, -1)
         kernel, bias = attention.qkv.weight, attention.qkv.bias
         queries = F.linear(normed[:, first:], kernel[:dim], bias[:dim]).unflatten(2, heads)

@@ -9,6 +9,7 @@ images would be too small for their products and the gradients too many to add, 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from threading import Barrier
 from typing import Any
 
 import torch
@@ -79,5 +80,10 @@ def _gradients(
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Start threads that compute alone; they stay as long as the process."""
     pool = ThreadPoolExecutor(threads, "vitrail-share", initializer=compute_alone)
-    starting(threads, lambda ready: [pool.submit(ready.wait) for _ in range(threads)] and None)
+
+    def start(ready: Barrier) -> None:
+        for _ in range(threads):
+            pool.submit(ready.wait)
+
+    starting(threads, start)
     return pool

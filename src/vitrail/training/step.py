@@ -116,7 +116,7 @@ def _alone(threads: int, learner: nn.Module, work: Callable[[], Result]) -> Resu
     if not may_share(threads) or sum(weight.numel() for weight in learner.parameters()) > SMALL_LEARNER:
         return work()
     (result,) = each_alone(threads, [work])
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _gradients_shared(parallel: nn.Module, *, last: bool) -> AbstractContextManager[None]:
