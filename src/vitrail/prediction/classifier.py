@@ -29,23 +29,21 @@ from vitrail.model.build import as_size
 from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size, size_text
-from vitrail.prediction.prediction import Prediction
+from vitrail.prediction.prediction import Answer, Prediction, rounded
 from vitrail.prediction.reading import Prepare, Prepared, in_order, read_batch
 from vitrail.runtime.choice import EngineChoice, EngineName, Precision
 from vitrail.runtime.engine import Engine, torch_engine
+from vitrail.runtime.exported import is_exported, open_exported
+from vitrail.runtime.graph_engine import exported_engine
 from vitrail.runtime.make import make_engine
 from vitrail.runtime.zeroshot import TextEmbeddings, read_text_embeddings, zero_shot
 
-Answer = tuple[tuple[int, float], ...] | ImageError
-"""The most probable classes by number, the first one first; or why there is no answer."""
 Scores = Float[Tensor, "batch class"]
 
 BATCH = {"cpu": 8}
 """Images that go through the model at once; 64 on any other device."""
 MOST_READERS = 8
 """Threads that read for a device that computes by itself."""
-DIGITS = 7
-"""Significant digits of a probability: what float32 carries."""
 
 _log = logging.getLogger("vitrail")
 
@@ -72,6 +70,11 @@ class Classifier:
         """How an image becomes input."""
         return self.engine.preprocessing
 
+    @property
+    def digest(self) -> str:
+        """What names the network."""
+        return self.engine.digest
+
     @classmethod
     def load(
         cls,
@@ -96,6 +99,22 @@ class Classifier:
         model, or an `.npz` of them. `num_heads` and `architecture` answer what a
         file of another library does not tell. `engine` and `precision` are what computes, torch by default.
         """
+        if is_exported(path):
+            given = [("image_size", image_size), ("num_heads", num_heads)]
+            for name in (name for name, value in given if value is not None):
+                raise ConfigError(f"{path} is a graph that was exported with its settings; leave out `{name}`.")
+            choice = EngineChoice(engine=engine, precision=precision)
+            exported = open_exported(path, choice, threads=torch.get_num_threads(), architecture=architecture)
+            graph, info = exported_engine(exported)
+            return cls.of(
+                graph,
+                labels=labels,
+                batch=batch,
+                workers=workers,
+                text_embeddings=text_embeddings,
+                called=os.fspath(path),
+                info=info,
+            )
         where = best_device() if str(device) == "auto" else as_device(device)
         size = None if image_size is None else as_size(image_size)
         hints: dict[str, Any] = {"image_size": size, "num_heads": num_heads, "architecture": architecture}
@@ -124,8 +143,12 @@ class Classifier:
         precision: Precision | None = None,
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
         called: str = "the model",
+        info: ModelInfo | None = None,
     ) -> "Classifier":
-        """Put together what predicts, around a model in memory or any engine; `called` is its name in messages."""
+        """Put together what predicts, around a model in memory or any engine; `called` is its name in messages.
+
+        `info` goes with an engine; a model has its own.
+        """
         for name, number, most in (("batch", batch, MOST_BATCH), ("workers", workers, MOST_WORKERS)):
             if number is not None:
                 check_whole(name, number, most=most)
@@ -134,7 +157,8 @@ class Classifier:
                 "`text_embeddings` have names of their own, so `labels` have nothing to name; leave one out."
             )
         choice = EngineChoice(engine=engine, precision=precision)
-        network, info, fresh = _engine_of(model, batch, choice, text_embeddings, called)
+        network, own, fresh = _engine_of(model, batch, choice, text_embeddings, called)
+        info = own if info is None else info
         if not network.num_outputs:
             raise InputError(
                 f"{called} has no classes, only a representation; train a head for it first, or give another model."
@@ -242,8 +266,7 @@ def most_probable(scores: Scores, top: int) -> list[Answer]:
         scores.isfinite().all(1).tolist(), probabilities[:, :top].tolist(), classes[:, :top].tolist(), strict=True
     ):
         if finite:
-            rounded = (float(f"{value:.{DIGITS}g}") for value in values)
-            answers.append(tuple(zip(numbers, rounded, strict=True)))
+            answers.append(tuple(zip(numbers, map(rounded, values), strict=True)))
         else:
             answers.append(ImageError("the model's scores for it are not finite; `vitrail verify` checks its weights."))
     return answers

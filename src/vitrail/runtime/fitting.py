@@ -51,9 +51,10 @@ def _resized(sides: list[Whole], how: Preprocessing) -> list[Whole]:
     if high == wide:
         short = torch.minimum(sides[0], sides[1])
         return [high * side // short for side in sides]
-    ratio = torch.minimum(sides[0] / high, sides[1] / wide)
+    height, width = sides
     return [
-        (side / ratio).round().to(torch.int64).clamp(min=least) for side, least in zip(sides, (high, wide), strict=True)
+        torch.maximum(_divided(height * wide, width), torch.scalar_tensor(high, dtype=torch.int64)),
+        torch.maximum(_divided(width * high, height), torch.scalar_tensor(wide, dtype=torch.int64)),
     ]
 
 
@@ -76,6 +77,14 @@ def _half(number: Whole) -> Whole:
     """Halve a whole number, and round halves to even."""
     half = torch.div(number, 2, rounding_mode="floor")
     return torch.div(number + half % 2, 2, rounding_mode="floor")
+
+
+def _divided(number: Whole, by: Whole) -> Whole:
+    """Divide whole numbers, and round halves to even; fractions would decide ties by their last bit."""
+    twice = 2 * number + by
+    rounded = torch.div(twice, 2 * by, rounding_mode="floor")
+    tie = (twice == rounded * 2 * by).to(torch.int64)
+    return rounded - tie * (rounded % 2)
 
 
 def _averaged(length: int, halves: Tensor, side: Whole, resized: Whole, how: Preprocessing) -> Weights:
