@@ -76,7 +76,7 @@ def gather(model: Model, batches: Iterable[SomeImages], choice: Asked) -> Gather
     distances = patch_distances(config.grid, config.cell_size) if choice.blocks else None
 
     def reduce(attention: AttentionMap) -> Tensor:
-        assert distances is not None  # noqa: S101 - only called where blocks are asked for
+        assert distances is not None  # noqa: S101 - only called where blocks are requested
         return torch.stack([attention_distance(attention, distances), attention_entropy(attention)]).float().cpu()
 
     for images in batches:

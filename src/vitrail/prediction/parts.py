@@ -8,8 +8,9 @@
         <start>-<rank>.done.jsonl  the same, when the process has answered everything that was its share
         lock                       held while somebody works here
 
-Each start of each process writes a file of its own, in lines that a kill can only cut short at the end. So whoever goes
-on, with any number of ranks, reads what is there and answers the rest; each image counts once, because it has one row.
+Each start of each process writes a file of its own, in lines that a kill can only cut short at the end. A process that
+resumes, with any number of ranks, reads what is there and answers the rest; each image counts once, because it has one
+row.
 """
 
 import json
@@ -171,7 +172,7 @@ class Parts:
 
 
 class Notebook:
-    """The answers of one process, appended as they come; leaving it without an error says that they are all there."""
+    """The answers of one process, appended as they come; leaving it without an error marks them as complete."""
 
     def __init__(self, parts: Parts, start: int, rank: int) -> None:
         self.path = parts.folder / f"{start}-{rank}.jsonl"
@@ -198,7 +199,7 @@ class Notebook:
             raise self._failed(error) from None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close the file, and give it the name that says it is complete."""
+        """Close the file, and give it the name of a complete one."""
         with suppress(OSError) if kind else nullcontext():
             self.file.close()
         if kind is None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.numbers import check_whole
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, setting_differences, to_dict
@@ -35,6 +36,10 @@ TRIAL_SECONDS = 2.0
 """How long the speed is measured for an estimate."""
 
 
+MOST_RUNS = 1000
+"""Final runs; their spread is known long before."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FinetunePlan:
     """What fine-tuning does: `finetune.json` is this."""
@@ -52,8 +57,7 @@ class FinetunePlan:
             raise ConfigError(
                 f"the learning rates are {list(self.rates)}; give at least one, above 0 and all different."
             )
-        if self.runs < 1:
-            raise ConfigError(f"runs is {self.runs}, but must be at least 1.")
+        check_whole("runs", self.runs, most=MOST_RUNS)
 
     @property
     def trainings(self) -> int:

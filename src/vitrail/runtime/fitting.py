@@ -14,6 +14,7 @@ from vitrail.base.shapes import Images
 from vitrail.data.preprocessing import Preprocessing
 
 Weights = Float[Tensor, "new old"]
+Fitted = Float[Tensor, "batch channel new_height new_width"]
 Whole = Int[Tensor, ""]
 """A size that is known when the graph runs."""
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos": 6}
@@ -28,7 +29,7 @@ def check_expressible(preprocessing: Preprocessing) -> None:
         )
 
 
-def fit(planes: Images, preprocessing: Preprocessing) -> Images:
+def fit(planes: Images, preprocessing: Preprocessing) -> Fitted:
     """Bring whole images with values from 0 to 255 to a model's size, in whole levels, as preprocessing does."""
     check_expressible(preprocessing)
     sides = [torch.scalar_tensor(planes.shape[axis], dtype=torch.int64) for axis in (2, 3)]

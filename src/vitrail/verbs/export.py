@@ -14,9 +14,8 @@ from vitrail.base.notes import Note, logged
 from vitrail.base.outputs import Kind, check_output
 from vitrail.base.readable import in_bytes
 from vitrail.base.table import Table, Tabular
-from vitrail.checkpoint.store import check_labels
+from vitrail.checkpoint.labels import class_names
 from vitrail.data import catalog
-from vitrail.data.labels import read_labels
 from vitrail.data.pixels.decode import to_channels
 from vitrail.data.transforms import preprocess
 from vitrail.model.patches import Size
@@ -134,9 +133,7 @@ def export(
             raise ConfigError(f"{network.name} is a graph already; export the model that it was made from.")
         if not raw:
             check_expressible(engine.preprocessing)
-        names = read_labels(Path(labels), engine.num_outputs) if isinstance(labels, str | os.PathLike) else labels
-        names = network.info.labels if names is None else tuple(names)
-        check_labels(names, engine.num_outputs)
+        names = class_names(labels, network.info.labels, engine.num_outputs)
         for sentence in (*network.notes, *network.head_notes):
             note(sentence)
         card = make_card(

@@ -66,6 +66,8 @@ class Inspecting:
     def weights(self) -> ModelFigures:
         """Return the figures that need no images."""
         model, config = self.model, self.model.config
+        if not all(parameter.isfinite().all() for parameter in model.parameters()):
+            raise InputError(f"{self.name} has weights that are not finite; train it again, or get its file again.")
         kernels, absences = model.filters(), {}
         if kernels is None:
             absences["filters"] = f"a {config.noun} shows no filters."
@@ -135,7 +137,7 @@ class Inspecting:
 
     def _importance(self, pixels: PixelBatch, shown: Shown) -> Importance:
         """Leave out each branch on some of the images, evenly chosen."""
-        some = np.unique(np.linspace(0, len(pixels) - 1, self.importance_images).round().astype(int))
+        some = np.unique(np.linspace(0, len(pixels) - 1, min(self.importance_images, len(pixels))).round().astype(int))
         parts = pixels[torch.from_numpy(some)].split(32)
         answers = self.engine.num_outputs > 0
 

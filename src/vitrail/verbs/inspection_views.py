@@ -18,7 +18,7 @@ MOST_TABLES = 3
 
 
 def short(model: ModelFigures | str) -> str:
-    """Return a model's name without its folders, or with the last one where the name says nothing."""
+    """Return a model's name without its folders, or with the last one where the name alone is not telling."""
     path = Path(model if isinstance(model, str) else model.name)
     return f"{path.parent.name}/{path.name}" if path.name == "model.safetensors" and path.parent.name else path.name
 

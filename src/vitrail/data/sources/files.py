@@ -118,7 +118,7 @@ def real_folders(*folders: Path | None) -> tuple[bytes, ...]:
 
 
 def missing(name: str) -> str:
-    """Say that nothing is there, and what is near."""
+    """Return the sentence about a missing file, with similar names."""
     if "://" in name:
         return "it is not on this machine, and nothing is fetched; give a file."
     path = Path(name)
