@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vitrail.model.trace import Trace as Trace
     from vitrail.model.vit import ViT as ViT
     from vitrail.prediction.classifier import Classifier as Classifier
+    from vitrail.serving.server import Server as Server
     from vitrail.studies.stress.result import StressResult as StressResult
     from vitrail.verbs.convert import Conversion as Conversion
     from vitrail.verbs.convert import convert as convert
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from vitrail.verbs.recipes import RecipeSummary as RecipeSummary
     from vitrail.verbs.recipes import list_recipes as list_recipes
     from vitrail.verbs.recipes import recipe as recipe
+    from vitrail.verbs.serve import serve as serve
     from vitrail.verbs.show import Description as Description
     from vitrail.verbs.show import show as show
     from vitrail.verbs.stress import stress as stress
@@ -102,6 +104,7 @@ _HOMES = {
     "ResNet": "vitrail.model.resnet",
     "ResNetConfig": "vitrail.model.resnet",
     "RotaryConfig": "vitrail.model.rotary",
+    "Server": "vitrail.serving.server",
     "StressResult": "vitrail.studies.stress.result",
     "Survey": "vitrail.verbs.survey",
     "Trace": "vitrail.model.trace",
@@ -134,6 +137,7 @@ _HOMES = {
     "recipe": "vitrail.verbs.recipes",
     "remove_pulled": "vitrail.verbs.pull",
     "save": "vitrail.checkpoint.files",
+    "serve": "vitrail.verbs.serve",
     "show": "vitrail.verbs.show",
     "stress": "vitrail.verbs.stress",
     "survey": "vitrail.verbs.survey",

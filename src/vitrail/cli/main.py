@@ -30,6 +30,7 @@ VERBS = {
     "pretrain": "train a model on images without labels: photos in any order, one folder or several; resumable",
     "pull": "get a published model onto this machine: DINOv2, CLIP, AugReg, any repository or https address",
     "recipes": "list the recipes: the paper's runs, their cost and results",
+    "serve": "serve a model over HTTP: an API with bounded queues and limits, and a page for browsers",
     "show": "show the contents of a file: config, parameters, labels, preprocessing, provenance, digest",
     "stress": "measure what breaks models: covered, shuffled, corrupted and attacked images, side by side",
     "train": "train a model on a folder of images, or any other data; resumable",
