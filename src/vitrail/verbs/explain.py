@@ -24,7 +24,7 @@ from vitrail.analysis.methods import (
 )
 from vitrail.base.errors import ConfigError, ImageError, InputError, did_you_mean
 from vitrail.base.notes import Note, logged
-from vitrail.base.numbers import check_whole
+from vitrail.base.numbers import MOST_SEED, check_whole
 from vitrail.base.progress import Progress, silent
 from vitrail.base.shapes import NewPixels
 from vitrail.checkpoint.store import check_labels
@@ -88,6 +88,7 @@ def explain(
     """
     check_whole("top", top)
     check_whole("points", points, least=0, most=1000)
+    check_whole("seed", seed, least=-MOST_SEED, most=MOST_SEED)
     folder = None if out is None else explanation_folder(out, inputs=(model, labels), force=force)
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
