@@ -3,11 +3,12 @@
     python benchmarks/campaigns/flags.py [--minutes 30] [--more] [--pairs 0] [--seed 0] [--only predict,train]
 
 The flags, their types and their extremes come from the `Arguments` of the verbs (`extremes.py`). A trial is a command
-that works, with one flag set to what nobody should, on a terminal or in a pipe; with `--pairs` also with two flags. It
-is bad when it shows a traceback or a foreign exception, hangs, ends with another code than 0, 1, 2 or 130, writes
-escape codes into a pipe, or changes a file that it reads or, unforced, one that it did not write. Verbs that are new
-are tried too, by what their fields look like. Trials that ended well are lines of `results/flags.trials.jsonl`, and are
-not done again; the counts, with how many trials there are in all, are in `results/flags.json`.
+that works, with one flag set to what nobody should: its extremes in turn on a terminal and in a pipe, with `--more`
+each on both, and with `--pairs` two flags at once. It is bad when it shows a traceback or a foreign exception, hangs,
+ends with another code than 0, 1, 2 or 130, writes escape codes into a pipe, or changes a file that it reads or,
+unforced, one that it did not write. Verbs that are new are tried too, by what their fields look like. Trials that ended
+well are lines of `results/flags.trials.jsonl`, and are not done again; the counts, with how many trials there are in
+all, are in `results/flags.json`.
 """
 
 import argparse
@@ -31,9 +32,9 @@ from typing import Any
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import torch
-from extremes import OWNED, command, fields_of, make_place, more_of, values_of
+from extremes import ENDLESS, OWNED, command, fields_of, make_place, more_of, values_of
 from faults import import_everything, import_used
-from terminals import Ending, refuse_network, run
+from terminals import WAITING, Ending, refuse_network, run
 
 from vitrail.base.lines import append_row, read_rows
 from vitrail.cli.main import VERBS
@@ -46,23 +47,23 @@ Trial = tuple[str, list[str], bool]
 
 
 def single_trials(verbs: Sequence[str], seed: int) -> list[Trial]:
-    """List all that set one flag to an extreme, on a terminal and in a pipe, in an order by chance."""
+    """List those that set one flag to an extreme, in turn on a terminal and in a pipe, in an order by chance."""
     trials = [
-        (verb, _placed(verb, field, words), terminal)
+        (verb, _placed(verb, field, words), bool(turn % 2))
         for verb in verbs
         for field in fields_of(verb)
-        for words in values_of(field)
-        for terminal in (False, True)
+        for turn, words in enumerate(values_of(field))
     ]
     random.Random(seed).shuffle(trials)  # noqa: S311
     return trials
 
 
 def more_trials(verbs: Sequence[str], seed: int) -> list[Trial]:
-    """List those that set one flag to another odd value, on a terminal or in a pipe."""
+    """List the same where the others were, and those that set one flag to another odd value."""
     chance = random.Random(seed)  # noqa: S311
     values = [(verb, field, words) for verb in verbs for field in fields_of(verb) for words in more_of(field)]
-    trials = [(verb, _placed(verb, field, words), bool(chance.getrandbits(1))) for verb, field, words in values]
+    trials = [(verb, words, not terminal) for verb, words, terminal in single_trials(verbs, seed)]
+    trials += [(verb, _placed(verb, field, words), bool(chance.getrandbits(1))) for verb, field, words in values]
     chance.shuffle(trials)
     return trials
 
@@ -146,7 +147,7 @@ def carry_out(verb: str, words: list[str], place: Path, *, terminal: bool) -> di
     if not here.exists():
         shutil.copytree(place / "there", here, symlinks=True)
     before = state(here)
-    ending = run([verb, *words], here, terminal=terminal)
+    ending = run([verb, *words], here, terminal=terminal, waiting=ENDLESS.get(verb, WAITING))
     after = state(here)
     changed = [path for path, facts in before.items() if after.get(path) != facts]
     changes = {
@@ -199,7 +200,7 @@ def main() -> int:
     """Do the trials that are left, print and save the counts; 0 when none was bad."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0, help="the longest that this call may take")
-    parser.add_argument("--more", action="store_true", help="also what lies between the extremes")
+    parser.add_argument("--more", action="store_true", help="also the extremes on the other one, and other odd values")
     parser.add_argument("--pairs", type=int, default=0, help="trials of two flags, after all that set one")
     parser.add_argument("--seed", type=int, default=0, help="of the order of trials, and of pairs of flags")
     parser.add_argument("--only", default=",".join(VERBS), help="verbs, with commas")
@@ -220,7 +221,7 @@ def main() -> int:
             (place / "warm" / "locked").chmod(0o700)
             shutil.rmtree(place / "warm")
             row = carry_out(verb, command(verb), place, terminal=False)
-            if row["code"] not in (0, 1):
+            if row["code"] not in (0, 1) and verb not in ENDLESS:
                 print(f"{verb}: no command that works, {' '.join(command(verb))} ends with {row['code']}", flush=True)
         gc.freeze()  # a fork then shares what it never changes
         trials = itertools.chain(

@@ -22,7 +22,7 @@ from typing import Any
 
 from vitrail.cli.main import main as vitrail
 
-PATIENCE = 3.0
+PATIENCE = 2.0
 """Seconds of computing after which a command is interrupted."""
 WAITING = 10.0
 """Seconds by the clock after which it is, on a machine without other work."""
@@ -47,8 +47,8 @@ class Ending:
     hung: bool
 
 
-def run(words: Sequence[str], folder: Path, *, terminal: bool) -> Ending:
-    """Run one command in a folder."""
+def run(words: Sequence[str], folder: Path, *, terminal: bool, waiting: float = WAITING) -> Ending:
+    """Run one command in a folder, and interrupt it after `waiting` seconds."""
     began = time.monotonic()
     files = [folder / ".stdout", folder / ".stderr"]
     reader, writer = pty.openpty() if terminal else (-1, -1)
@@ -61,12 +61,13 @@ def run(words: Sequence[str], folder: Path, *, terminal: bool) -> Ending:
     slower = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # by what else the machine does
     screen = bytearray()
     while True:
-        screen += _read(reader) if terminal else _rest()
+        screen += _read(reader) if terminal else b""
+        time.sleep(0.002 if time.monotonic() - began < 0.5 else 0.02)
         ended, status = os.waitpid(pid, os.WNOHANG)
         elapsed = time.monotonic() - began
         if ended:
             break
-        if not interrupted and (elapsed > WAITING * slower or (elapsed > PATIENCE and _computed(pid) > PATIENCE)):
+        if not interrupted and (elapsed > waiting * slower or (elapsed > PATIENCE and _computed(pid) > PATIENCE)):
             interrupted = elapsed
             os.kill(pid, signal.SIGINT)
         if interrupted and elapsed - interrupted > LONGEST * slower and not hung:
@@ -92,16 +93,11 @@ def _computed(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _rest() -> bytes:
-    time.sleep(0.002)
-    return b""
-
-
 def _read(reader: int) -> bytes:
     """Return what a terminal shows by now."""
     block = b""
     with suppress(OSError):  # the command has closed it
-        while select.select([reader], [], [], 0.005)[0] and (some := os.read(reader, 65536)):
+        while select.select([reader], [], [], 0.0)[0] and (some := os.read(reader, 65536)):
             block += some
     return block
 
