@@ -22,7 +22,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 import torch
 from extremes import ENDLESS, OWNED, command, fields_of, make_place, more_of, values_of
 from faults import import_everything, import_used
-from terminals import WAITING, Ending, refuse_network, run
+from terminals import WAITING, Ending, refuse_network, run_all
 
 from vitrail.base.lines import append_row, read_rows
 from vitrail.cli.main import VERBS
@@ -42,6 +42,8 @@ from vitrail.cli.main import main as vitrail
 from vitrail.cli.usage import Field
 
 RESULTS = Path(__file__).parents[1] / "results"
+BATCH = 40
+"""Trials that one process may do, if they are all refused."""
 Trial = tuple[str, list[str], bool]
 """A verb, the words after it, and whether they are on a terminal."""
 
@@ -141,29 +143,36 @@ def offline(words: list[str]) -> int:
     return vitrail(words)
 
 
-def carry_out(verb: str, words: list[str], place: Path, *, terminal: bool) -> dict[str, Any]:
-    """Do one trial in a copy of the place, and return what came of it."""
+def carry_out(trials: Sequence[Trial], place: Path) -> Iterator[dict[str, Any]]:
+    """Do trials in a copy of the place until one has done something, and yield what came of each."""
     here = place / "here"
     if not here.exists():
         shutil.copytree(place / "there", here, symlinks=True)
-    before = state(here)
-    ending = run([verb, *words], here, terminal=terminal, waiting=ENDLESS.get(verb, WAITING))
-    after = state(here)
-    changed = [path for path, facts in before.items() if after.get(path) != facts]
-    changes = {
-        "an input changed": any(path.startswith(f"{here}/in/") for path in changed),
-        "a stranger changed": any(path.startswith(f"{here}/strange/") for path in changed) and "--force" not in words,
-        "a part is left": any(path.endswith(".part") for path in after.keys() - before.keys()),
-    }
-    problems = problems_of([verb, *words], ending, changes, terminal=terminal)
-    if after != before:
+
+    def compare(before: dict[str, tuple[int, ...]], words: Sequence[str]) -> tuple[dict[str, bool], bool]:
+        after = state(here)
+        changed = [path for path, facts in before.items() if after.get(path) != facts]
+        strangers = any(path.startswith(f"{here}/strange/") for path in changed) and "--force" not in words
+        return {
+            "an input changed": any(path.startswith(f"{here}/in/") for path in changed),
+            "a stranger changed": strangers,
+            "a part is left": any(path.endswith(".part") for path in after.keys() - before.keys()),
+        }, after != before
+
+    commands = [([verb, *words], terminal, ENDLESS.get(verb, WAITING)) for verb, words, terminal in trials]
+    ending = None
+    for (verb, words, terminal), ending in zip(
+        trials, run_all(commands, here, begin=partial(state, here), compare=compare), strict=False
+    ):
+        problems = problems_of([verb, *words], ending, ending.changes, terminal=terminal)
+        row: dict[str, Any] = {"trial": _name(verb, words, terminal=terminal), "verb": verb, "code": ending.code}
+        row |= {"interrupted": ending.interrupted, "seconds": round(ending.seconds, 2), "problems": problems}
+        if problems or ending.interrupted:
+            row |= {"words": words, "terminal": terminal, "said": (ending.out + ending.err)[-3000:]}
+        yield row
+    if ending is None or ending.changed:
         (here / "locked").chmod(0o700)
         shutil.rmtree(here)
-    row: dict[str, Any] = {"trial": _name(verb, words, terminal=terminal), "verb": verb, "code": ending.code}
-    row |= {"interrupted": ending.interrupted, "seconds": round(ending.seconds, 2), "problems": problems}
-    if problems or ending.interrupted:
-        row |= {"words": words, "terminal": terminal, "said": (ending.out + ending.err)[-3000:]}
-    return row
 
 
 def _name(verb: str, words: Sequence[str], *, terminal: bool) -> str:
@@ -220,7 +229,7 @@ def main() -> int:
             import_used(partial(offline, [verb, *command(verb)]), place / "warm")
             (place / "warm" / "locked").chmod(0o700)
             shutil.rmtree(place / "warm")
-            row = carry_out(verb, command(verb), place, terminal=False)
+            (row,) = carry_out([(verb, command(verb), False)], place)
             if row["code"] not in (0, 1) and verb not in ENDLESS:
                 print(f"{verb}: no command that works, {' '.join(command(verb))} ends with {row['code']}", flush=True)
         gc.freeze()  # a fork then shares what it never changes
@@ -229,15 +238,13 @@ def main() -> int:
             more_trials(verbs, args.seed) if args.more else (),
             itertools.islice(pairs(verbs, args.seed), args.pairs),
         )
-        for verb, words, terminal in trials:
-            if time.monotonic() > limit:
-                break
-            if _name(verb, words, terminal=terminal) in known:
-                continue
-            row = carry_out(verb, words, place, terminal=terminal)
-            append_row(lines, row)
-            if row["problems"]:
-                print(json.dumps(row, indent=1), flush=True)
+        waiting = deque(each for each in trials if _name(*each[:2], terminal=each[2]) not in known)
+        while waiting and time.monotonic() < limit:
+            for row in carry_out(list(itertools.islice(waiting, BATCH)), place):
+                waiting.popleft()
+                append_row(lines, row)
+                if row["problems"]:
+                    print(json.dumps(row, indent=1), flush=True)
     counts = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv), "seed": args.seed}
     counts |= summarise(latest(lines), single_trials(list(VERBS), args.seed))
     (args.results / "flags.json").write_text(json.dumps(counts, indent=1) + "\n")

@@ -100,6 +100,7 @@ def test_behind_two_dashes_nothing_is_a_flag() -> None:
         (["here", "--kind", "green"], "--kind is given 'green', but takes one of blue, red."),
         (["here", "--seed"], "--seed takes INT, but is given nothing."),
         (["here", "--seed", "--json"], "--seed takes INT, but is given nothing."),
+        (["here", "--sizes"], "--sizes takes INT [...], but is given nothing."),
         (["here", "--json=1"], "--json takes no value."),
         (["here", "--bogus"], "there is no flag --bogus."),
         (["here", "-x"], "there is no flag -x."),

@@ -57,7 +57,8 @@ def asked(config: ModelConfig, blocks: Selection = "all", heads: Selection = "al
     depth, num_heads = config.attention_shape
     if not depth:
         return Asked()
-    return Asked(blocks=tuple(select(blocks, depth, "blocks")), heads=tuple(select(heads, num_heads, "heads")))
+    chosen = Asked(blocks=tuple(select(blocks, depth, "blocks")), heads=tuple(select(heads, num_heads, "heads")))
+    return chosen if chosen.blocks and chosen.heads else Asked()
 
 
 def images_at_once(config: ModelConfig, layers: int, width: int) -> int:
