@@ -31,7 +31,7 @@ COMMANDS = {
     "diff": ["in/model.safetensors", "in/other.safetensors"],
     "engines": ["in/model.safetensors", "--batch", "1", "--engine", "torch", "--seconds", "0.01", "--threads", "1"],
     "evaluate": ["in/model.safetensors", "in/photos", "--bootstrap", "100", *QUICK],
-    "explain": ["in/model.safetensors", "in/photos/train", "--points", "3", "--steps", "2", *QUICK],
+    "explain": ["in/model.safetensors", "in/photos/train", "--points", "3", *QUICK],
     "fewshot": ["in/model.safetensors", "in/photos", "--shots", "1", "--no-cache", *QUICK],
     "finetune": ["in/photos", "--from", "in/model.safetensors", "--rates", "0.01", "--runs", "1", *SMALL, *QUICK],
     "inspect": ["in/model.safetensors", "--data", "in/photos", "--images", "4", *QUICK],

@@ -75,7 +75,7 @@ def applicable(engine: Engine) -> tuple[Method, ...]:
 
 
 def best_method(engine: Engine) -> tuple[Method, str]:
-    """Return the method that `auto` stands for, and a sentence that says why."""
+    """Return the method that `auto` stands for, and a sentence with the reason."""
     methods, config = applicable(engine), model_config(engine)
     if "gradient-attention" in methods:
         return "gradient-attention", "the model has attention, so maps are attention weighted by gradients."

@@ -21,7 +21,7 @@ from vitrail.base.limits import ENTRIES, WEIGHTS_GROWTH, check_unpacked
 from vitrail.base.reading import check_regular, fill
 from vitrail.base.tensors import Spec, TensorSource
 
-# Whatever zipfile and zlib raise for what is no good archive; NotImplementedError is a compression they do not know.
+# Whatever zipfile and zlib raise for a bad archive; NotImplementedError is a compression they do not know.
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, KeyError)
 _DTYPES = {"f8": torch.float64, "f4": torch.float32, "f2": torch.float16, "V2": torch.bfloat16}
 
@@ -62,7 +62,7 @@ def write_archive(file: BinaryIO, source: TensorSource) -> None:
 
 
 def _check_directory(path: Path, archive: zipfile.ZipFile) -> Mapping[str, zipfile.ZipInfo]:
-    """Refuse what is no plain zip of arrays, or would unpack to far more than it is."""
+    """Refuse anything but a plain zip of arrays, and what would unpack to far more than it is."""
     entries = check_packed(path, archive)
     odd = [entry.filename for entry in entries if not entry.filename.endswith(".npy") or entry.flag_bits & 1]
     if odd:

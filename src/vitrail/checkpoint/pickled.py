@@ -1,4 +1,4 @@
-"""torch's own files (`.pth`, `.bin`): pickles, and so only ever opened when the caller says so.
+"""torch's own files (`.pth`, `.bin`): pickles, and so only opened when the caller allows it.
 
 Both layouts are read here, by a reader that runs nothing (`program.py`): a zip with the program in `data.pkl` and a
 member for each block of numbers, and the older one, with the program first and the blocks after it. A program that
@@ -117,7 +117,7 @@ class TorchFile:
 
 
 def open_pickled(path: Path, *, resident: bool = False) -> Training:
-    """Read the weights of a torch file and what it says of them, by memory map unless they are to be `resident`."""
+    """Read the weights of a torch file and what it states about them; by memory map unless `resident`."""
     try:
         file = read_torch(path)
         chosen = choose(file.data, str(path))

@@ -1,4 +1,4 @@
-"""Say what is on images: the most probable classes of a trained model, with their probabilities.
+"""Classify images: the most probable classes of a trained model, with their probabilities.
 
 Images are files, folders (with everything below them), quoted patterns, @LIST for a text with a path on each line, or -
 for such a text from stdin; each file counts once. With --out the answers become a file, in order; stopped at any time,

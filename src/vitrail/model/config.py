@@ -1,13 +1,14 @@
 """The settings of a Vision Transformer: one frozen dataclass, checked when it is made."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from vitrail.base.errors import GridError
 from vitrail.model.backbone import BackboneConfig
 from vitrail.model.family import ModelConfig, Move
 from vitrail.model.gelu import Gelu
+from vitrail.model.mixer_settings import FullAttention, MixerConfig
 from vitrail.model.patches import Size, fitting, patch_grid, size_text
 from vitrail.model.positions import Placement, PositionKind, ResizeWay
 from vitrail.model.rotary import RotaryConfig
@@ -23,7 +24,7 @@ class ViTConfig(ModelConfig, kind="vit"):
     noun = "Vision Transformer"
     fixed = (
         *("dim", "depth", "num_heads", "mlp_dim", "mlp", "channels", "backbone", "registers", "distillation_token"),
-        *("positions", "position_placement", "norm_embedded", "norm_encoded"),
+        *("positions", "position_placement", "norm_embedded", "norm_encoded", "mixer"),
     )
     dim: int
     """Width D of every token."""
@@ -72,6 +73,8 @@ class ViTConfig(ModelConfig, kind="vit"):
     """Leave out pixels at the right and the bottom that fill no patch, as a convolution does; else they are refused."""
     mlp: MlpKind = "gelu"
     """The MLP of a block: two layers with a GELU between, or SwiGLU, whose hidden layer a third one gates."""
+    mixer: MixerConfig = field(default_factory=FullAttention)
+    """How the patches of a block mix: attention, axial, window, sparse, linear, pooling, identity, mlp, convolution."""
     layer_scale: float | None = None
     """Initial value of a learned factor on each channel of every branch (DeiT III, DINOv2); None has none."""
     gelu: Gelu = "tanh"
@@ -144,7 +147,7 @@ class ViTConfig(ModelConfig, kind="vit"):
     @property
     def attention_shape(self) -> Size:
         """Blocks with attention maps, and heads of each."""
-        return self.depth, self.num_heads
+        return (self.depth, self.num_heads) if self.mixer.has_maps else (0, 0)
 
     @property
     def feature_width(self) -> int:
@@ -208,7 +211,7 @@ class ViTConfig(ModelConfig, kind="vit"):
         """Resize the patch kernel for another patch size and positions for another grid; leave a tanh layer behind."""
         from vitrail.model.moves import move_vit  # which reads these settings
 
-        assert isinstance(old, ViTConfig)  # noqa: S101 - one file tells of one kind
+        assert isinstance(old, ViTConfig)  # noqa: S101 - one file is of one kind
         return move_vit(self, old, names)
 
     def shrunk(self, image_size: Size) -> "ViTConfig":

@@ -15,6 +15,7 @@ from vitrail.model.checks import (
 )
 from vitrail.model.config import MlpKind, Pool, ViTConfig
 from vitrail.model.gelu import Gelu
+from vitrail.model.mixer_checks import check_mixer, check_mixer_patches
 from vitrail.model.patches import Size
 from vitrail.model.positions import Placement, PositionKind, ResizeWay
 
@@ -45,6 +46,7 @@ def check_vit(config: ViTConfig) -> None:
     check_divides("pool_heads", config.pool_heads or config.num_heads, "dim", config.dim)
     _check_combinations(config)
     _check_positions(config)
+    check_mixer(config)
     _ = config.grid
 
 
@@ -110,6 +112,7 @@ def check_vit_patches(config: ViTConfig, *, drop: float, sizes: Sequence[Size]) 
             f"positions {config.positions!r} placed at {config.position_placement!r} belong to one full grid; to drop "
             "patches or to train at other sizes, choose positions that are added at the input."
         )
+    check_mixer_patches(config, drop=drop, sizes=sizes)
     for size in sizes:
         _ = replace(config, image_size=size)
 

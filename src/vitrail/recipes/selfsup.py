@@ -35,7 +35,7 @@ class SelfSupRecipe:
     name: str
     objective: SelfSupervisedConfig
     model: Callable[[int], ModelConfig]
-    """The model for images of so many channels."""
+    """The model for images with a number of channels."""
     image_size: Size
     augmentation: Augmentation
     optimizer: OptimizerConfig

@@ -73,7 +73,7 @@ def local_view(side: int) -> Augmentation:
 
 
 def prototypes_for(images: int) -> int:
-    """Return the outputs of DINO's head for so many images."""
+    """Return the outputs of DINO's head for a number of images."""
     return min(max(2 ** round(math.log2(max(images / IMAGES_FOR_A_PROTOTYPE, 1))), FEWEST), MOST)
 
 

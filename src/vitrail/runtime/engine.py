@@ -159,7 +159,7 @@ class TorchEngine:
 def torch_engine(model: Model) -> tuple[TorchEngine, tuple[str, ...]]:
     """Return the engine of a model with its own preprocessing.
 
-    Where the model has none, it is that of the reference release, and a note says so; for a model of another library
+    Where the model has none, it is that of the reference release, with a note; for a model of another library
     that would be a guess, which is refused.
     """
     if model.info.preprocessing is None and model.info.doubt is not None:
@@ -168,7 +168,7 @@ def torch_engine(model: Model) -> tuple[TorchEngine, tuple[str, ...]]:
         return TorchEngine(model, model.info.preprocessing), ()
     config = model.config
     note = (
-        "the model does not say how images become its input; as in the reference release, they are brought to "
+        "the model does not state how images become its input; as in the reference release, they are brought to "
         f"{size_text(config.image_size)} and to the range from -1 to 1."
     )
     guess = preset("google", image_size=config.image_size, channels=config.channels)

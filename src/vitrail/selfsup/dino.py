@@ -1,4 +1,4 @@
-"""DINO: a student learns to say of every view of an image what its own slow copy says of the large ones.
+"""DINO: a student learns to answer for every view of an image what its own slow copy answers for the large ones.
 
     large views -> teacher -> centred, sharpened answers
     all views   -> student -> answers                       (Caron et al., 2021)
@@ -159,7 +159,7 @@ class Dino(SelfSupervised):
         return self.teacher
 
     def train(self, mode: bool = True) -> "Dino":
-        """Leave the teacher in evaluation mode: nothing is dropped of what it says."""
+        """Leave the teacher in evaluation mode: nothing is dropped from its answers."""
         super().train(mode)
         self.teacher.eval()
         self.teacher_head.eval()

@@ -67,7 +67,7 @@ class MAEConfig(SelfSupervisedConfig, kind="mae"):
         return 1 - self.rate + cost(self.decoder_of(model)).macs / cost(model).macs
 
     def decoder_of(self, model: ModelConfig) -> ViTConfig:
-        """Return the decoder of a model as a Vision Transformer on the same patches, or say why there is none."""
+        """Return the decoder of a model as a Vision Transformer on the same patches, or refuse the model."""
         own: Any = model
         try:
             return ViTConfig(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from vitrail.base.trackers import TrackerName
+from vitrail.model.mixer_settings import MixerName
 from vitrail.model.patches import Size
 from vitrail.runs.execution import Device
 from vitrail.selfsup.objective import Probe
@@ -63,6 +64,7 @@ class ScratchKeywords(RunKeywords, total=False):
     """Keywords of a run that begins with random weights."""
 
     model: str | None
+    mixer: MixerName | None
     channels: int | None
     config: str | Path | None
     extend: str | Path | None

@@ -142,7 +142,7 @@ def plan(
 
 
 _LEAST, _MOST = 1e-30, 1e30
-"""Beyond them what is worked out is no longer finite."""
+"""Beyond them the results are no longer finite."""
 
 
 @dataclass(frozen=True, kw_only=True)

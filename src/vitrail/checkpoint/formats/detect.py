@@ -42,7 +42,7 @@ def read_any(path: Path, hints: Hints, *, pickle: bool = False, resident: bool =
             return _read_folder(path, hints, pickle=pickle, resident=resident)
         return _read_file(path, hints, pickle=pickle, resident=resident)
     except ConfigError as error:
-        raise CheckpointError(f"{path} does not tell of a model that can be built: {error}") from None
+        raise CheckpointError(f"{path} does not describe a model that can be built: {error}") from None
     except MemoryError:
         raise CheckpointError(f"{path} needs more memory than there is.") from None
     except (OSError, ValueError) as error:  # the second: a name with a zero byte
@@ -56,7 +56,7 @@ def _missing(path: Path) -> str:
 
 
 def holds_format(path: Path, name: FormatName) -> bool:
-    """Tell whether a file or folder is what writing a model as `name` leaves behind.
+    """Return whether a file or folder is what writing a model as `name` leaves behind.
 
     A model of our own counts if it was converted: one that was trained has no other copy.
     """
@@ -120,7 +120,7 @@ def _read_file(path: Path, hints: Hints, *, pickle: bool, resident: bool) -> Con
 
 
 def _is_pickle(path: Path, start: bytes) -> bool:
-    """Tell torch's zip, its older format and bare pickles."""
+    """Recognise torch's zip, its older format and bare pickles."""
     if start[:2] == b"PK":
         import zipfile
 
@@ -132,7 +132,7 @@ def _is_pickle(path: Path, start: bytes) -> bool:
 
 
 def _read_training(training: Training, path: Path, hints: Hints) -> Contents:
-    """Read the weights of a torch file, with what the program that trained them tells."""
+    """Read the weights of a torch file, with what the program that trained them states."""
     contents = _recognise(training.source, path, hints, training.settings).noting(*training.notes)
     if training.preset is None or contents.doubt is None:
         return contents
@@ -166,7 +166,7 @@ def _why_unknown(names: set[str], origin: str) -> str:
         )
     if "embedding.projection.weight" in names or "root.weight" in names:
         return (
-            f"{origin} has the tensor names of Vitrail, but not the header that says which model they are of; "
+            f"{origin} has the tensor names of Vitrail, but not the header that names their model; "
             "write it with vitrail.save, which puts everything into one file."
         )
     shown = ", ".join(sorted(names)[:5]) + (", ..." if len(names) > 5 else "") if names else "no tensors at all"
