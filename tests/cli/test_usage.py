@@ -69,7 +69,6 @@ def test_words_become_what_the_types_say() -> None:
 def test_a_tuple_takes_several_words_and_may_be_repeated() -> None:
     assert read("here", "--sizes", "1", "2", "--json").sizes == (1, 2)
     assert read("here", "--sizes", "1", "--json", "--sizes", "2", "3").sizes == (1, 2, 3)
-    assert read("here", "--sizes").sizes == ()
 
 
 def test_positionals_and_flags_may_be_mixed() -> None:
