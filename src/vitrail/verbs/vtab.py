@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Unpack
 
+from vitrail.base.files import path_of
 from vitrail.base.ranks import Ranks
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
@@ -76,12 +77,13 @@ def vtab(model: str | Path, root: str | Path, *, quiet: bool = False, **keywords
 
 def settle_vtab(request: VtabRequest, ranks: Ranks) -> VtabStudy:
     """Open every task before the first one starts, so that a problem with the last is reported now."""
-    root = Path(request.root)
+    root = path_of(request.root, "root")
     folders = find_tasks(root, request.tasks)
     source = open_source(
         str(request.model), pickle=request.pickle, num_heads=request.num_heads, architecture=request.architecture
     )
-    path = Path(request.out or Path("runs") / f"vtab-{model_name(str(request.model))}")
+    usual = Path("runs") / f"vtab-{model_name(str(request.model))}"
+    path = usual if request.out is None else path_of(request.out, "out")
     runs = {
         task: task_run(
             source,
