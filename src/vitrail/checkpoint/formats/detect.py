@@ -133,8 +133,8 @@ def _is_pickle(path: Path, start: bytes) -> bool:
 
 def _read_training(training: Training, path: Path, hints: Hints) -> Contents:
     """Read the weights of a torch file, with what the program that trained them tells."""
-    contents = _recognise(training.source, path, hints, training.settings).noting(*training.notes)
-    if training.preset is None or contents.doubt is None:
+    contents = _recognise(training.source, path, {**training.hints, **hints}, training.settings).noting(*training.notes)
+    if training.preset is None or "pretrained_cfg" in training.settings or "architecture" in hints:
         return contents
     pixels = preset(training.preset, image_size=contents.config.image_size, channels=contents.config.channels)
     return contents.noting(preprocessing=pixels, doubt=None)

@@ -35,7 +35,8 @@ FOREIGN = {
 # What training leaves beside the encoder, and what to call it when it is left aside.
 ASIDE = {
     r"decoder_|decoder\.": "a decoder",
-    r"mask_token": "a mask token",
+    r"mask_token|masked_embed": "a mask token",
+    r"local_cls_norm\.": "a norm of small crops",
     r"head\.(\d|mlp|last_layer)": "a projection head",
 }
 

@@ -73,7 +73,7 @@ def infer(
         norm_pooled=pooled_norm,
         projection_size=projection,
         positions="learned-1d" if "pos_embed" in source else "none",
-        position_resize="timm",
+        position_resize=facts.hints.get("position_resize", "timm"),
         rotary=rotary_config(rotary),
         trim=grid.trim,
         mlp="swiglu" if swiglu else "gelu",
