@@ -6,6 +6,8 @@ The ways of loading one:
 - bare: the state dict alone, with the architecture's name and the image size as answers;
 - rectangle: a folder of a model that was made for a rectangle;
 - resized: the folder of the first way loaded for another size, beside timm's own resizing of the same weights.
+
+The last two are tried for the first architecture of each structure (the parts that the table of architectures has).
 """
 
 import importlib
@@ -18,6 +20,8 @@ from safetensors.torch import load_file
 from timm.models import save_for_hf
 from torch import nn
 from verdicts import Verdict, images_of, judge, randomised
+
+from vitrail.checkpoint.formats.timm_facts import table
 
 LIBRARY = "timm"
 MOST_PARAMETERS = 6e8
@@ -61,7 +65,7 @@ def verdicts(name: str, folder: Path) -> Iterator[Verdict]:
     bare = folder / "bare.safetensors"
     bare.hardlink_to(folder / "model.safetensors")
     yield Verdict(LIBRARY, name, "bare", *judge(bare, images, wanted, architecture=name, image_size=size))
-    if first[0] == "refused":
+    if first[0] == "refused" or not _first_of_its_kind(name):
         return
     other = _other_size(name, model)
     yield Verdict(LIBRARY, name, "resized", *_resized(name, folder, other, depth))
@@ -69,6 +73,14 @@ def verdicts(name: str, folder: Path) -> Iterator[Verdict]:
     for file in folder.iterdir():
         file.unlink()
     yield Verdict(LIBRARY, name, "rectangle", *_rectangle(name, folder, other, depth))
+
+
+def _first_of_its_kind(name: str) -> bool:
+    """Tell whether no architecture before this one has the same parts, whatever its sizes."""
+    kinds: dict[str, str] = {}
+    for other, row in table().items():
+        kinds.setdefault(" ".join([*row["parts"].split()[3:], str(row.get("rotary")), row["pool"]]), other)
+    return name in kinds.values()
 
 
 def _depth(name: str) -> dict[str, int]:

@@ -48,9 +48,8 @@ def randomised(model: nn.Module) -> nn.Module:
     """Move every weight off its initial value; those at zero and one matter most."""
     generator = torch.Generator().manual_seed(0)
     for parameter in model.parameters():
-        spread = 0.1 if parameter.ndim > 1 else 0.3
-        noise = torch.empty_like(parameter).normal_(generator=generator)
-        parameter.add_(noise * (spread * (parameter.std(correction=0) + 0.1)))
+        spread = 0.02 if parameter.ndim > 1 else 0.3
+        parameter.add_(torch.empty_like(parameter).uniform_(-spread, spread, generator=generator))
     return model.eval()
 
 

@@ -43,6 +43,7 @@ _MM = {
     r"layers\.(\d+)\.attn\.": r"blocks.\1.attn.",
     r"ln1\.": "norm.",
     r"ln2\.": "fc_norm.",
+    r"pre_norm\.": "norm_pre.",
 }
 
 
@@ -72,7 +73,9 @@ def with_plain_names(source: TensorSource) -> Released:
             notes.append("the small model of MoCo v3 has 12 heads.")
     if "rope_embed.periods" in source:  # DINOv3: its features of an image are the class token's, where timm has a mean
         hints |= {"pool": "class-token", "image_size": (224, 224)}
-    elif len(source.specs.get("mask_token", Spec((), None)).shape) == 2 and "register_tokens" not in source:
+    elif "register_tokens" in source:  # DINOv2, where they come after positions are added
+        hints["class_entry_only"] = True
+    elif len(source.specs.get("mask_token", Spec((), None)).shape) == 2:
         hints["position_resize"] = "dino"  # DINOv2, whose models with registers resize as timm does
     return Released(source=_renamed(source), notes=tuple(notes), hints=hints)
 
