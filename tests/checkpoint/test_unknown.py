@@ -12,7 +12,7 @@ from vitrail import CheckpointError
 # First tensors of timm 1.0.30's models (timm.create_model(...).state_dict()) -> words of the refusal.
 OTHERS = {
     "NaFlexViT": (
-        ["embeds.pos_embed", "embeds.proj.weight", "blocks.0.norm1.weight"],
+        ["embeds.pos_embed", "embeds.proj.weight"],
         "is a NaFlexViT of timm, .*; give",
     ),
     "vit_base_mci_224": (
