@@ -36,8 +36,10 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.catalog import open as open_data
 from vitrail.data.preprocessing import preset
 from vitrail.model.config import ViTConfig as OurConfig
-from vitrail.runs.config import DataConfig, Execution, RunConfig
+from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
+from vitrail.runs.data_config import DataConfig
+from vitrail.runs.execution import Execution
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
 from vitrail.training.optimizers import OptimizerConfig

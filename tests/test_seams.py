@@ -8,7 +8,18 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "vitrail"
 ROOMS = ("model", "checkpoint/formats")
 """Where the classes of models and the layouts of their weights are at home."""
-CLASSES = {"Model", "ModelConfig", "ViT", "ViTConfig", "ResNet", "ResNetConfig", "BackboneConfig", "Backbone"}
+CLASSES = {
+    "Model",
+    "ModelConfig",
+    "ViT",
+    "ViTConfig",
+    "ResNet",
+    "ResNetConfig",
+    "AxialResNet",
+    "AxialResNetConfig",
+    "BackboneConfig",
+    "Backbone",
+}
 """No isinstance, issubclass or match on these elsewhere; the test below holds the list complete."""
 REACHES = {"getattr", "hasattr", "setattr", "delattr"}
 NOUNS = {"model", "network", "parallel", "config.model", "model.config", "contents.config", "vit", "resnet"}

@@ -7,6 +7,17 @@ import torch
 from torch import Tensor, nn
 
 from vitrail import BackboneConfig, ResNetConfig, RotaryConfig, ViTConfig, build
+from vitrail.model.axial_resnet import AxialResNetConfig
+from vitrail.model.mixer_settings import (
+    AxialAttention,
+    DepthwiseConvolution,
+    Identity,
+    LinearAttention,
+    Pooling,
+    SparseAttention,
+    TokenMlp,
+    WindowAttention,
+)
 
 # Table 8 of the paper and the fixed sine-cosine table: kind and placement.
 POSITIONS = [
@@ -58,6 +69,25 @@ LATER: dict[str, dict[str, Any]] = {
     "DINOv3": {"rotary": RotaryConfig(), "positions": "none", "registers": 4, "layer_scale": 1e-5, "pool": "mean"},
 }
 
+# Mixers in place of attention, with and without a class token where they have a place for it.
+MIXERS: dict[str, dict[str, Any]] = {
+    "axial": {"mixer": AxialAttention(), "pool": "mean"},
+    "axial, class token": {"mixer": AxialAttention()},
+    "axial, rotary": {"mixer": AxialAttention(), "rotary": RotaryConfig()},
+    "axial, rotary, mean": {"mixer": AxialAttention(), "rotary": RotaryConfig(), "pool": "mean"},
+    "window": {"mixer": WindowAttention(size=2), "pool": "mean"},
+    "window, class token": {"mixer": WindowAttention(size=3)},
+    "window, registers": {"mixer": WindowAttention(size=3), "registers": 2},
+    "sparse": {"mixer": SparseAttention(), "pool": "mean"},
+    "sparse, class token": {"mixer": SparseAttention(stride=5)},
+    "linear": {"mixer": LinearAttention(), "pool": "mean"},
+    "linear, class token": {"mixer": LinearAttention()},
+    "pooling": {"mixer": Pooling(), "pool": "mean"},
+    "identity": {"mixer": Identity(), "pool": "mean"},
+    "mlp": {"mixer": TokenMlp(), "pool": "mean"},
+    "convolution": {"mixer": DepthwiseConvolution(size=5), "pool": "mean"},
+}
+
 
 def hybrid_config(**changes: Any) -> ViTConfig:
     """A hybrid with two stages: 40x48 pixels become 5x6 tokens."""
@@ -100,3 +130,9 @@ def close(given: Tensor, wanted: Tensor | np.ndarray, tolerance: float) -> None:
     torch.testing.assert_close(
         given.detach().double(), torch.as_tensor(wanted).detach().double(), rtol=0, atol=tolerance
     )
+
+
+def axial_resnet_config(**changes: Any) -> AxialResNetConfig:
+    """A ResNet with axial attention and two stages."""
+    fields = {"blocks": (1, 2), "width": 8, "norm_groups": 4, "num_heads": 2, "image_size": (40, 48), "num_classes": 7}
+    return AxialResNetConfig(**fields | changes)

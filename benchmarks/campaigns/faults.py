@@ -123,6 +123,28 @@ def import_everything() -> None:
             import_module(module.name)
 
 
+def import_used(work: Callable[[], int], folder: Path) -> None:
+    """Import what some work imports as it goes, so that a fork need not; the work itself is done in a fork."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        before = set(sys.modules)
+        with suppress(BaseException):
+            os.chdir(folder)
+            os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+            os.dup2(1, 2)
+            work()
+        os.write(writing, "\n".join(sorted(set(sys.modules) - before)).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        names = file.read().split()
+    os.waitpid(pid, 0)
+    for name in names:
+        with suppress(Exception):  # made by a module as it went
+            import_module(name)
+
+
 def attempt(
     work: Callable[[], int], folder: Path, *, ranks: int = 1, fault: Fault | None = None, cwd: Path | None = None
 ) -> Attempt:

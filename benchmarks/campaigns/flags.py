@@ -1,13 +1,13 @@
 """Give every verb every one of its flags at its extremes, on a pseudo-terminal and in a pipe, and see how it ends.
 
-    python benchmarks/campaigns/flags.py [--trials 4000] [--minutes 30] [--seed 0] [--only predict]
+    python benchmarks/campaigns/flags.py [--minutes 30] [--more] [--pairs 0] [--seed 0] [--only predict,train]
 
-The flags and their types come from the `Arguments` of the verbs. A trial is a command that works, with one flag or two
-set to what nobody should: numbers beyond every bound, names that are empty, endless, of other kinds, or obeyed by
-terminals, files that the command itself reads. It is bad when it shows a traceback or a foreign exception, hangs, ends
-with another code than 0, 1, 2 or 130, writes escape codes into a pipe, or changes a file that it reads or, unforced,
-one that it did not write. Verbs that are new are tried too, by what their fields look like. Trials that ended well are
-lines of `results/flags.trials.jsonl`, and are not done again; the counts are in `results/flags.json`.
+The flags, their types and their extremes come from the `Arguments` of the verbs (`extremes.py`). A trial is a command
+that works, with one flag set to what nobody should, on a terminal or in a pipe; with `--pairs` also with two flags. It
+is bad when it shows a traceback or a foreign exception, hangs, ends with another code than 0, 1, 2 or 130, writes
+escape codes into a pipe, or changes a file that it reads or, unforced, one that it did not write. Verbs that are new
+are tried too, by what their fields look like. Trials that ended well are lines of `results/flags.trials.jsonl`, and are
+not done again; the counts, with how many trials there are in all, are in `results/flags.json`.
 """
 
 import argparse
@@ -23,202 +23,60 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-import numpy as np
 import torch
-from faults import import_everything
-from PIL import Image
-from terminals import Ending, run
+from extremes import OWNED, command, fields_of, make_place, more_of, values_of
+from faults import import_everything, import_used
+from terminals import Ending, refuse_network, run
 
-import vitrail
 from vitrail.base.lines import append_row, read_rows
 from vitrail.cli.main import VERBS
-from vitrail.cli.usage import Field, read_fields
+from vitrail.cli.main import main as vitrail
+from vitrail.cli.usage import Field
 
 RESULTS = Path(__file__).parents[1] / "results"
-WORKING = {
-    "MODEL": "in/model.safetensors",
-    "DATA": "in/photos",
-    "IMAGE-OR-FOLDER": "in/photos",
-    "NAME": "Ti/16",
-    "--steps": "1",
-    "--batch": "4",
-    "--image-size": "8",
-    "--threads": "1",
-    "--device": "cpu",
-    "--out": "out",
-}
-"""Values with which a verb that has no command below is tried, where it takes them."""
-TINY = ["--set", "model.dim=16", "model.depth=1", "model.num_heads=2", "model.mlp_dim=32"]
-SMALL = ["--steps", "1", "--batch", "4", "--image-size", "8", "--out", "out"]
-QUICK = ["--threads", "1", "--device", "cpu"]
-COMMANDS = {
-    "convert": ["in/model.safetensors", "out.npz", "--to", "google", "--lossy"],
-    "diff": ["in/model.safetensors", "in/other.safetensors"],
-    "evaluate": ["in/model.safetensors", "in/photos", "--bootstrap", "100", *QUICK],
-    "explain": ["in/model.safetensors", "in/photos/train", "--points", "3", "--steps", "2", *QUICK],
-    "fewshot": ["in/model.safetensors", "in/photos", "--shots", "1", "--no-cache", *QUICK],
-    "finetune": ["in/photos", "--from", "in/model.safetensors", "--rates", "0.01", "--runs", "1", *SMALL, *QUICK],
-    "models": ["Ti/16"],
-    "plan": ["Ti/16"],
-    "predict": ["in/model.safetensors", "in/photos", *QUICK],
-    "pretrain": ["in/photos", *SMALL, *QUICK, *TINY],
-    "pull": ["deit-Ti/16"],
-    "recipes": [],
-    "show": ["in/model.safetensors"],
-    "train": ["in/photos", *SMALL, *QUICK, *TINY],
-    "vtab": ["in/model.safetensors", "in", "--tasks", "dtd", "--steps", "1", "--batch", "4", "--out", "out", *QUICK],
-}
-"""Commands that work, but for `pull`, which has no network here, and the last, whose tasks are not there."""
-LEFT_OUT = {"compile", "shard"}
-"""A minute of torch.compile, and what needs ranks."""
-
-OWNED = "\x1b]0;owned\x07"
-"""What changes the title of a terminal."""
-WHOLE = ["-1", "0", "1", "2", "7", "4294967296", "9223372036854775807", "9" * 30, "9" * 5000]
-NUMBERS = [
-    "-0.0",
-    "1e-320",
-    "0.5",
-    "1.5",
-    "1e30",
-    "1e308",
-    "1e400",
-    "inf",
-    "-inf",
-    "nan",
-    "1_0",
-    "\uff13",
-    "0x10",
-    " 1",
-]
-PATHS = [
-    *(".", "/", "~", "-", "--", "nowhere", "/dev/null", "/dev/full", "/dev/zero", "/proc/self/mem", "in", "strange"),
-    *("in/photos", "in/model.safetensors", "in/list.csv", "in/labels.txt", "strange/notes.txt", "strange/notes.csv"),
-    *(
-        "strange/page.html",
-        "strange/photo.png",
-        "strange/plot.svg",
-        "strange/photo.npz",
-        "strange/folder",
-        "locked/x.csv",
-    ),
-    *(f"new{suffix}" for suffix in ("", ".csv", ".html", ".svg", ".png", ".jsonl", ".parquet", ".npz", ".safetensors")),
-    *(
-        "x" * 300,
-        "x" * 300 + ".csv",
-        "a/" * 2500,
-        "nowhere/" * 3 + "x.html",
-        f"{OWNED}.csv",
-        "line\nbreak.csv",
-        "\udcff.csv",
-    ),
-    *(
-        "=cmd|' /C calc'!A0.csv",
-        "@in/list.csv",
-        "@/dev/zero",
-        "@nowhere",
-        "in/photos/*/*.png",
-        "{0..9}",
-        "%s%n",
-        "in/link.csv",
-    ),
-]
-WORDS = [
-    "",
-    " ",
-    "all",
-    "auto",
-    "off",
-    "none",
-    "5",
-    "1%",
-    "101%",
-    "-5%",
-    "nan%",
-    "224",
-    "8x8",
-    "0x0",
-    "1000000",
-    "8x",
-    "9" * 400,
-]
-WORDS += ["model.dim=1e99", "model.dim", "=", "optimizer.beta2=NaN", "nothing=1", "B/16", "Ti/0", "R50x99999", "\u732b"]
-EXTREMES = {
-    int: [*WHOLE, *NUMBERS, "", "x"],
-    float: [*WHOLE, *NUMBERS, "", "x"],
-    str: [*PATHS, *WORDS, *WHOLE, *NUMBERS],
-}
+Trial = tuple[str, list[str], bool]
+"""A verb, the words after it, and whether they are on a terminal."""
 
 
-def make_place(place: Path) -> None:
-    """Write what the commands read, and what they must leave alone."""
-    chance = np.random.default_rng(0)
-    for folder in ("in", "strange/folder", "locked"):
-        (place / folder).mkdir(parents=True)
-    for number in range(12):
-        path = (
-            place
-            / "in/photos"
-            / ("train", "test")[number % 2]
-            / ("ant", f"b{OWNED}e")[number // 2 % 2]
-            / f"{number}.png"
-        )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(chance.integers(0, 256, (8, 8, 3), np.uint8)).save(path)
-    for name in ("model", "other"):
-        model = vitrail.create(
-            "Ti/4", image_size=8, num_classes=2, dim=16, depth=1, num_heads=2, mlp_dim=32, seed=len(name)
-        )
-        torch.nn.init.normal_(model.head.linear.weight)
-        pixels = vitrail.Preprocessing(image_size=(8, 8))
-        vitrail.save(model, place / f"in/{name}.safetensors", labels=["ant", f"b{OWNED}e"], preprocessing=pixels)
-    (place / "in/list.csv").write_text("path,label\nphotos/train/ant/0.png,ant\nphotos/test/ant/1.png,ant\n")
-    (place / "in/labels.txt").write_text("ant\nbee\n")
-    (place / "in/link.csv").symlink_to("list.csv")
-    for name in ("notes.txt", "notes.csv", "page.html", "photo.png", "plot.svg", "photo.npz", "folder/config.json"):
-        (place / "strange" / name).write_text("precious\n")
-    (place / "locked").chmod(0o500)
+def single_trials(verbs: Sequence[str], seed: int) -> list[Trial]:
+    """List all that set one flag to an extreme, on a terminal and in a pipe, in an order by chance."""
+    trials = [
+        (verb, _placed(verb, field, words), terminal)
+        for verb in verbs
+        for field in fields_of(verb)
+        for words in values_of(field)
+        for terminal in (False, True)
+    ]
+    random.Random(seed).shuffle(trials)  # noqa: S311
+    return trials
 
 
-def values_of(field: Field) -> list[list[str]]:
-    """Return words that set a field to its extremes."""
-    if field.kind is bool:
-        return [[field.name], [f"{field.name}=1"], [field.name, field.name]]
-    values = [*field.choices, "", "x", "\udcff"] if field.choices else EXTREMES[field.kind]
-    if field.positional:
-        return [["--", value] for value in values]
-    words = [[f"{field.name}={value}"] for value in values] + [[field.name]]
-    return [*words, [field.name, *values[:3]], [field.name, values[0], values[0]]] if field.many else words
-
-
-def trials(seed: int, only: str | None) -> Iterator[tuple[str, list[str], bool]]:
-    """Yield verbs with words and whether they are on a terminal: all that set one flag, then pairs without end.
-
-    Every flag has its turn before one has its next value, so that some of the trials are some of every flag.
-    """
+def more_trials(verbs: Sequence[str], seed: int) -> list[Trial]:
+    """List those that set one flag to another odd value, on a terminal or in a pipe."""
     chance = random.Random(seed)  # noqa: S311
-    known = [(verb, field) for verb in VERBS for field in fields_of(verb) if field.dest not in LEFT_OUT]
-    known = [(verb, field) for verb, field in known if only in (None, verb)]
-    chance.shuffle(known)
-    values = [values_of(field) for _, field in known]
-    for words in values:
-        chance.shuffle(words)
-    for turn in range(max(map(len, values))):
-        for (verb, field), words in zip(known, values, strict=True):
-            if turn < len(words):
-                yield verb, _placed(verb, field, words[turn]), bool(turn % 2)
+    values = [(verb, field, words) for verb in verbs for field in fields_of(verb) for words in more_of(field)]
+    trials = [(verb, _placed(verb, field, words), bool(chance.getrandbits(1))) for verb, field, words in values]
+    chance.shuffle(trials)
+    return trials
+
+
+def pairs(verbs: Sequence[str], seed: int) -> Iterator[Trial]:
+    """Yield commands with two flags set, without end."""
+    chance = random.Random(f"{seed} pairs")  # noqa: S311
+    known = [(verb, field) for verb in verbs for field in fields_of(verb)]
     while True:
         verb, field = chance.choice(known)
-        other = chance.choice([other for owner, other in known if owner == verb and not other.positional])
-        words = _placed(verb, field, chance.choice(values_of(field)))
-        yield verb, [*chance.choice(values_of(other)), *words], bool(chance.getrandbits(1))
+        others = [other for owner, other in known if owner == verb and not other.positional and other != field]
+        if others:
+            words = _placed(verb, field, chance.choice(values_of(field)))
+            yield verb, [*chance.choice(values_of(chance.choice(others))), *words], bool(chance.getrandbits(1))
 
 
 def _placed(verb: str, field: Field, words: Sequence[str]) -> list[str]:
@@ -232,20 +90,6 @@ def _placed(verb: str, field: Field, words: Sequence[str]) -> list[str]:
     at = names.index(field.dest)
     places[at : at + 1] = [words[-1]]
     return [*rest, "--", *places]
-
-
-def fields_of(verb: str) -> list[Field]:
-    return read_fields(import_module(f"vitrail.cli.{verb}").Arguments)
-
-
-def command(verb: str) -> list[str]:
-    """Return the words of a command that should work: the verb's own, or what its fields look like."""
-    if verb in COMMANDS:
-        return list(COMMANDS[verb])
-    fields = fields_of(verb)
-    places = [WORKING.get(field.name, "in/photos") for field in fields if field.positional]
-    flags = [(field.name, WORKING[field.name]) for field in fields if not field.positional and field.name in WORKING]
-    return [*places, *(word for pair in flags for word in pair)]
 
 
 def state(folder: Path) -> dict[str, tuple[int, ...]]:
@@ -290,6 +134,12 @@ def _is_json(text: str) -> bool:
     return True
 
 
+def offline(words: list[str]) -> int:
+    """Run a command without a network."""
+    sys.addaudithook(refuse_network)
+    return vitrail(words)
+
+
 def carry_out(verb: str, words: list[str], place: Path, *, terminal: bool) -> dict[str, Any]:
     """Do one trial in a copy of the place, and return what came of it."""
     here = place / "here"
@@ -310,7 +160,7 @@ def carry_out(verb: str, words: list[str], place: Path, *, terminal: bool) -> di
         shutil.rmtree(here)
     row: dict[str, Any] = {"trial": _name(verb, words, terminal=terminal), "verb": verb, "code": ending.code}
     row |= {"interrupted": ending.interrupted, "seconds": round(ending.seconds, 2), "problems": problems}
-    if problems:
+    if problems or ending.interrupted:
         row |= {"words": words, "terminal": terminal, "said": (ending.out + ending.err)[-3000:]}
     return row
 
@@ -325,16 +175,22 @@ def latest(lines: Path) -> list[dict[str, Any]]:
     return list({row["trial"]: row for row in read_rows(lines)}.values())
 
 
-def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Count how trials ended, and what was bad."""
+def summarise(rows: list[dict[str, Any]], singles: Sequence[Trial]) -> dict[str, Any]:
+    """Count how trials ended, what was bad, and how many of those that set one flag were done."""
     problems = Counter(problem for row in rows for problem in row["problems"])
+    names = {row["trial"] for row in rows}
+    done = Counter(verb for verb, words, terminal in singles if _name(verb, words, terminal=terminal) in names)
+    every = Counter(verb for verb, *_ in singles)
     return {
         "trials": len(rows),
+        "with one flag": done.total(),
+        "of": every.total(),
         "bad": sum(bool(row["problems"]) for row in rows),
         "problems": dict(problems),
         "codes": dict(sorted(Counter(str(row["code"]) for row in rows).items())),
         "interrupted": sum(row["interrupted"] for row in rows),
-        "verbs": dict(Counter(row["verb"] for row in rows)),
+        "verbs": {verb: f"{done[verb]} of {count}" for verb, count in every.items()},
+        "flags": sum(len(fields_of(verb)) for verb in every),
         "longest seconds": max((row["seconds"] for row in rows), default=0.0),
     }
 
@@ -342,39 +198,47 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def main() -> int:
     """Do the trials that are left, print and save the counts; 0 when none was bad."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=4000, help="trials in all, those of earlier calls included")
     parser.add_argument("--minutes", type=float, default=30.0, help="the longest that this call may take")
+    parser.add_argument("--more", action="store_true", help="also what lies between the extremes")
+    parser.add_argument("--pairs", type=int, default=0, help="trials of two flags, after all that set one")
     parser.add_argument("--seed", type=int, default=0, help="of the order of trials, and of pairs of flags")
-    parser.add_argument("--only", choices=VERBS, help="one verb")
+    parser.add_argument("--only", default=",".join(VERBS), help="verbs, with commas")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
     args = parser.parse_args()
+    verbs = args.only.split(",")
     torch.set_num_threads(1)
     import_everything()
-    gc.freeze()  # a fork then shares what it never changes
     limit, lines = time.monotonic() + 60 * args.minutes, args.results / "flags.trials.jsonl"
     known = {row["trial"] for row in latest(lines) if not row["problems"]}
     with tempfile.TemporaryDirectory() as name:
         place = Path(name).resolve()
         os.environ["XDG_CACHE_HOME"] = str(place / "cache")
         make_place(place / "there")
-        for verb in VERBS if args.only is None else [args.only]:
+        for verb in verbs:
+            shutil.copytree(place / "there", place / "warm", symlinks=True)
+            import_used(partial(offline, [verb, *command(verb)]), place / "warm")
+            (place / "warm" / "locked").chmod(0o700)
+            shutil.rmtree(place / "warm")
             row = carry_out(verb, command(verb), place, terminal=False)
             if row["code"] not in (0, 1):
                 print(f"{verb}: no command that works, {' '.join(command(verb))} ends with {row['code']}", flush=True)
-        bad = [row for row in latest(lines) if row["problems"] and args.only in (None, row["verb"])]
-        again = [(row["verb"], row["words"], row["trial"].endswith("true]") or row.get("terminal")) for row in bad]
-        for number, (verb, words, terminal) in enumerate(itertools.chain(again, trials(args.seed, args.only))):
-            if (len(known) >= args.trials and number >= len(again)) or time.monotonic() > limit:
+        gc.freeze()  # a fork then shares what it never changes
+        trials = itertools.chain(
+            single_trials(verbs, args.seed),
+            more_trials(verbs, args.seed) if args.more else (),
+            itertools.islice(pairs(verbs, args.seed), args.pairs),
+        )
+        for verb, words, terminal in trials:
+            if time.monotonic() > limit:
                 break
-            if _name(verb, words, terminal=bool(terminal)) in known:
+            if _name(verb, words, terminal=terminal) in known:
                 continue
-            row = carry_out(verb, words, place, terminal=bool(terminal))
+            row = carry_out(verb, words, place, terminal=terminal)
             append_row(lines, row)
-            known.add(row["trial"])
             if row["problems"]:
                 print(json.dumps(row, indent=1), flush=True)
     counts = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv), "seed": args.seed}
-    counts |= summarise(latest(lines))
+    counts |= summarise(latest(lines), single_trials(list(VERBS), args.seed))
     (args.results / "flags.json").write_text(json.dumps(counts, indent=1) + "\n")
     print(json.dumps(counts, indent=1))
     return int(bool(counts["bad"]))

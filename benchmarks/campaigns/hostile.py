@@ -33,7 +33,9 @@ from typing import Any
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import torch
+from pretrained import pretrained
 from published_lists import published
+from released import released
 from specimens import Specimen, archives, arrays, images, tables
 from stored import stored
 
@@ -56,7 +58,7 @@ BAD = ("crash", "hang", "foreign", "memory", "wrong")
 
 def every_kind() -> list[Specimen]:
     """Return a specimen of everything that is read."""
-    return [*images(), *tables(), *arrays(), *archives(), *published(), *stored()]
+    return [*images(), *tables(), *arrays(), *archives(), *published(), *stored(), *pretrained(), *released()]
 
 
 def lay_out(specimen: Specimen, folder: Path, chance: random.Random) -> bool:

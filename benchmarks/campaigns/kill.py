@@ -4,10 +4,11 @@
 
 Each trial: a command gets one fault (SIGKILL, SIGTERM, SIGHUP, SIGSTOP and SIGCONT, a disk that is full, may only be
 read, or has a quota), the same command runs again without one, and what it wrote is compared bit by bit with what an
-undisturbed one wrote: weights and metrics of training and of every run of fine-tuning, the table of predictions. The
-commands are train, finetune and predict, in one process and on two ranks. Trials that are done are lines of
-`results/kill.trials.jsonl`, and are not done again, nor are the undisturbed commands of the same code, which lie in
-`results/kill.place`; the counts are in `results/kill.json`.
+undisturbed one wrote: weights and metrics of training, of pre-training and of every run of fine-tuning, the table of
+predictions, the file of a download. The commands are train, finetune, pretrain and predict, in one process and on two
+ranks, and pull, from a server on this machine. Trials that are done are lines of `results/kill.trials.jsonl`, each with
+the digest of the code that it was done with, and are not done again, nor are the undisturbed commands of the same code,
+which lie in `results/kill.place`; the counts are in `results/kill.json`.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -28,21 +29,18 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import numpy as np
 import torch
-from faults import DISKS, QUOTA, SIGNALS, Attempt, Fault, attempt, import_everything
-from PIL import Image
+from commands import KINDS, command, contents, make_data
+from faults import DISKS, QUOTA, SIGNALS, Attempt, Fault, attempt, import_everything, import_used
+from publisher import publishing
 
 import vitrail as package
-from vitrail.base.container import open_container
 from vitrail.base.files import hold
 from vitrail.base.lines import append_row, read_rows
 from vitrail.cli.main import main as vitrail
 
 RESULTS = Path(__file__).parents[1] / "results"
-TINY = [
-    *("--image-size", "8", "--batch", "8", "--threads", "1", "--device", "cpu", "--checkpoint-every", "1"),
-    *("--set", "model.backbone=none", "model.dim=16", "model.depth=1", "model.num_heads=2", "model.mlp_dim=32"),
-]
-REGULARISED = ["--averaging", "0.9", "--mixup", "0.2", "--dropout", "0.1"]
+REQUESTS = "requests.txt"
+"""What the server of downloads was asked for."""
 MOST_ATTEMPTS = 3
 """Attempts after the fault until a command must be done; one is enough unless ranks find their port taken."""
 
@@ -74,50 +72,9 @@ class Reference:
     """Bytes of its largest file."""
 
 
-def make_data(place: Path) -> None:
-    """Write 36 images of 8x8 pixels and three classes, as arrays and as files."""
-    chance = np.random.default_rng(0)
-    targets = np.arange(36) % 3
-    images = chance.integers(0, 90, (36, 8, 8, 3), dtype=np.uint8)
-    images[targets == 1] += 120
-    images[targets == 2, :, :4] += 120
-    np.savez(place / "data.npz", x_train=images[:30], y_train=targets[:30], x_test=images[30:], y_test=targets[30:])
-    for number, image in enumerate(images):
-        path = place / "photos" / str(targets[number]) / f"{number:02}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(path)
-
-
-def command(verb: str, place: Path, out: Path) -> list[str]:
-    """Return the words of a command that writes into a folder."""
-    if verb == "train":
-        words = ["train", str(place / "data.npz"), *TINY, *REGULARISED, "--steps", "6", "--evaluate-every", "3"]
-        return [*words, "--out", str(out / "run")]
-    if verb == "finetune":
-        words = ["finetune", str(place / "data.npz"), "--from", str(place / "start.safetensors"), "--steps", "3"]
-        words += ["--rates", "0.01", "0.03", "--runs", "2", "--batch", "8", "--threads", "1", "--device", "cpu"]
-        return [*words, "--checkpoint-every", "1", "--out", str(out / "run")]
-    words = ["predict", str(place / "start.safetensors"), str(place / "photos"), "--batch", "2", "--workers", "1"]
-    return [*words, "--threads", "1", "--device", "cpu", "--out", str(out / "answers.csv")]
-
-
-def contents(verb: str, out: Path) -> dict[str, str]:
-    """Digest what must be the same: the tensors of every model, every file of metrics, every table."""
-    if verb == "predict":
-        return {"answers.csv": sha256((out / "answers.csv").read_bytes()).hexdigest()}
-    parts = {}
-    for path in sorted(out.rglob("*")):
-        name = str(path.relative_to(out))
-        if path.name in ("metrics.jsonl", "series.json"):
-            parts[name] = path.read_bytes()
-        elif path.name == "model.safetensors":
-            model = open_container(path)
-            parts[name] = b"".join(key.encode() + model.tensor(key).numpy().tobytes() for key in sorted(model.places))
-    return {name: sha256(part).hexdigest() for name, part in parts.items()}
-
-
 def run(verb: str, ranks: int, place: Path, out: Path, fault: Fault | None = None) -> Attempt:
     out.mkdir(parents=True, exist_ok=True)
+    os.environ["VITRAIL_CACHE"] = str(out / "cache")
     return attempt(partial(vitrail, command(verb, place, out)), out, ranks=ranks, fault=fault, cwd=place)
 
 
@@ -158,6 +115,7 @@ def carry_out(trial: Trial, reference: Reference, place: Path) -> dict[str, Any]
     """Do one trial and return what came of it."""
     out = place / "trial"
     shutil.rmtree(out, ignore_errors=True)
+    (place / REQUESTS).write_text("")
     first = run(trial.verb, trial.ranks, place, out, trial.fault)
     attempts = [first]
     while any(attempts[-1].codes) and len(attempts) <= MOST_ATTEMPTS:
@@ -166,6 +124,7 @@ def carry_out(trial: Trial, reference: Reference, place: Path) -> dict[str, Any]
     equal = done and contents(trial.verb, out) == reference.contents
     row = {
         "trial": trial.name,
+        "code": source_digest()[:12],
         **{name: value for name, value in asdict(trial).items() if name != "fault"},
         "action": trial.fault.action,
         "met": first.met,
@@ -177,6 +136,8 @@ def carry_out(trial: Trial, reference: Reference, place: Path) -> dict[str, Any]
         "attempts": len(attempts),
         "lost": round(sum(each.seconds for each in attempts) - reference.seconds, 3),
     }
+    if trial.verb == "pull":  # the first bytes that were asked for
+        row["requests"] = list(map(int, (place / REQUESTS).read_text().split()))
     if not (equal and row["clean"]):
         row["everything said"] = "\n".join(each.said[-2000:] for each in attempts)
     return row
@@ -187,6 +148,7 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
     met = [row for row in rows if row["met"]]
     groups: dict[str, list[dict[str, Any]]] = {"all": met}
     for row in met:
+        groups.setdefault(f"code {row['code']}", []).append(row)
         groups.setdefault(f"{row['verb']}/{row['ranks']}", []).append(row)
         groups.setdefault(row["action"], []).append(row)
     return {
@@ -214,6 +176,10 @@ def prepare(place: Path, kinds: list[tuple[str, int]]) -> dict[tuple[str, int], 
         assert not any(run("train", 1, place, place / "start").codes)
         shutil.copy(place / "start" / "run" / "model.safetensors", place / "start.safetensors")
         stored = {"code": code}
+    os.environ["VITRAIL_CACHE"] = str(place / "warm" / "cache")
+    for verb in {verb for verb, _ in kinds}:
+        shutil.rmtree(place / "warm", ignore_errors=True)
+        import_used(partial(vitrail, command(verb, place, place / "warm")), place)
     references = {}
     for verb, ranks in kinds:
         if f"{verb}/{ranks}" not in stored:
@@ -224,6 +190,7 @@ def prepare(place: Path, kinds: list[tuple[str, int]]) -> dict[tuple[str, int], 
     return references
 
 
+@cache
 def source_digest() -> str:
     """Digest the package, whose runs are compared."""
     digest = sha256()
@@ -249,13 +216,12 @@ def main() -> int:
     import_everything()
     limit = time.monotonic() + 60 * args.minutes
     lines = args.results / "kill.trials.jsonl"
-    kinds = [(verb, ranks) for ranks in (1, 2) for verb in ("train", "finetune", "predict")]
-    kinds = [kind for kind in kinds if args.only in (None, f"{kind[0]}/{kind[1]}")]
-    with hold(args.results / "kill.lock"):
-        place = (args.results / "kill.place").resolve()
+    kinds = [kind for kind in KINDS if args.only in (None, f"{kind[0]}/{kind[1]}")]
+    place = (args.results / "kill.place").resolve()
+    with hold(args.results / "kill.lock"), publishing(place / REQUESTS) as os.environ["PUBLISHED"]:
         references = prepare(place, kinds)
         plans = {kind: plan(*kind, reference, args.seed) for kind, reference in references.items()}
-        known = {row["trial"] for row in read_rows(lines)}
+        known = {row["trial"] for row in read_rows(lines) if row["code"] == source_digest()[:12]}
         turn = 0
         while len(known) < args.trials and time.monotonic() < limit:
             kind = kinds[turn % len(kinds)]
@@ -266,7 +232,7 @@ def main() -> int:
             known.add(trial.name)
             if not (row["equal"] and row["clean"]):
                 print(json.dumps(row, indent=1), flush=True)
-    rows = read_rows(lines)
+    rows = list({(row["trial"], row["code"]): row for row in read_rows(lines)}.values())
     counts = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv), "seed": args.seed} | summarise(rows)
     (args.results / "kill.json").write_text(json.dumps(counts, indent=1) + "\n")
     print(json.dumps(counts, indent=1))

@@ -202,7 +202,7 @@ def zipped(inner: dict[str, Mutate]) -> Mutate:
             case 0:
                 members[at : at + 1] = chance.choice(([], [(f"{name}x", content)], [("../x.npy", content)]))
             case 1:
-                members[at] = name, content + bytes(chance.choice((1, 10**6, 10**8)))
+                members[at] = name, content + bytes(chance.choice((1, 1, 1, 10**6, 10**6, 10**6, 10**7, 10**8)))
             case _:
                 change = next((change for end, change in inner.items() if name.endswith(end)), raw)
                 members[at] = name, change(content, chance)
@@ -298,7 +298,7 @@ def gzipped(inner: Mutate) -> Mutate:
 
     def mutate(data: bytes, chance: Chance) -> bytes:
         content = inner(gzip.decompress(data), chance)
-        return gzip.compress(content + bytes(chance.choice((0, 0, 0, 10**8))), 1)
+        return gzip.compress(content + bytes(chance.choice((*[0] * 60, 10**7, 10**8))), 1)
 
     return mutate
 
@@ -314,7 +314,7 @@ def matlab(data: bytes, chance: Chance) -> bytes:
     kind, length = struct.unpack_from("<II", data, 128)
     if kind != 15 or chance.random() < 0.3:
         return raw(data, chance)
-    content = raw(zlib.decompress(data[136 : 136 + length]), chance) + bytes(chance.choice((0, 0, 0, 10**8)))
+    content = raw(zlib.decompress(data[136 : 136 + length]), chance) + bytes(chance.choice((*[0] * 60, 10**7, 10**8)))
     packed = zlib.compress(content, 1)
     return data[:128] + struct.pack("<II", 15, len(packed)) + packed + data[136 + length :]
 

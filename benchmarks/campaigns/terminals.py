@@ -11,6 +11,7 @@ import resource
 import select
 import signal
 import socket
+import sys
 import time
 import traceback
 from collections.abc import Sequence
@@ -21,8 +22,10 @@ from typing import Any
 
 from vitrail.cli.main import main as vitrail
 
-PATIENCE = 8.0
-"""Seconds after which a command is interrupted."""
+PATIENCE = 3.0
+"""Seconds of computing after which a command is interrupted."""
+WAITING = 10.0
+"""Seconds by the clock after which it is, on a machine without other work."""
 LONGEST = 5.0
 """Seconds in which it must then end."""
 MEMORY = 6 * 2**30
@@ -54,7 +57,7 @@ def run(words: Sequence[str], folder: Path, *, terminal: bool) -> Ending:
         _child(words, folder, files, writer)
     if terminal:
         os.close(writer)
-    interrupted = hung = False
+    interrupted, hung = 0.0, False
     slower = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # by what else the machine does
     screen = bytearray()
     while True:
@@ -63,10 +66,10 @@ def run(words: Sequence[str], folder: Path, *, terminal: bool) -> Ending:
         elapsed = time.monotonic() - began
         if ended:
             break
-        if elapsed > PATIENCE * slower and not interrupted:
-            interrupted = True
+        if not interrupted and (elapsed > WAITING * slower or (elapsed > PATIENCE and _computed(pid) > PATIENCE)):
+            interrupted = elapsed
             os.kill(pid, signal.SIGINT)
-        if elapsed > (PATIENCE + LONGEST) * slower and not hung:
+        if interrupted and elapsed - interrupted > LONGEST * slower and not hung:
             hung = True
             os.killpg(pid, signal.SIGKILL)
     with suppress(ProcessLookupError):  # processes that outlive the command
@@ -80,7 +83,13 @@ def run(words: Sequence[str], folder: Path, *, terminal: bool) -> Ending:
     texts = (bytes(text).decode(errors="surrogateescape") for text in (out, err))
     ending = dict(zip(("out", "err"), texts, strict=True))
     code = os.waitstatus_to_exitcode(status)
-    return Ending(code=code, seconds=time.monotonic() - began, interrupted=interrupted, hung=hung, **ending)
+    return Ending(code=code, seconds=time.monotonic() - began, interrupted=bool(interrupted), hung=hung, **ending)
+
+
+def _computed(pid: int) -> float:
+    """Return the seconds that a process has computed."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _rest() -> bytes:
@@ -97,7 +106,7 @@ def _read(reader: int) -> bytes:
     return block
 
 
-def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
+def refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
     """Let no command reach another machine."""
     if event == "socket.getaddrinfo" or (event == "socket.connect" and arguments[0].family != socket.AF_UNIX):
         raise OSError(errno.ENETUNREACH, os.strerror(errno.ENETUNREACH))
@@ -105,8 +114,6 @@ def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _child(words: Sequence[str], folder: Path, files: Sequence[Path], terminal: int) -> None:
     """Run the command with streams of its own, and end without anything of the parent's."""
-    import sys
-
     code = 70
     try:
         os.setsid()
@@ -120,7 +127,7 @@ def _child(words: Sequence[str], folder: Path, files: Sequence[Path], terminal: 
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY,) * 2)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.addaudithook(_refuse_network)
+        sys.addaudithook(refuse_network)
         code = vitrail(list(words))
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 0

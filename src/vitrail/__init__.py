@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from vitrail.model.trace import Trace as Trace
     from vitrail.model.vit import ViT as ViT
     from vitrail.prediction.classifier import Classifier as Classifier
+    from vitrail.serving.server import Server as Server
     from vitrail.studies.stress.result import StressResult as StressResult
     from vitrail.verbs.convert import Conversion as Conversion
     from vitrail.verbs.convert import convert as convert
     from vitrail.verbs.cost import cost as cost
     from vitrail.verbs.diff import Difference as Difference
     from vitrail.verbs.diff import diff as diff
+    from vitrail.verbs.engines import EngineTable as EngineTable
+    from vitrail.verbs.engines import engines as engines
     from vitrail.verbs.evaluate import evaluate as evaluate
     from vitrail.verbs.explain import explain as explain
     from vitrail.verbs.explanation import Explanation as Explanation
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from vitrail.verbs.recipes import RecipeSummary as RecipeSummary
     from vitrail.verbs.recipes import list_recipes as list_recipes
     from vitrail.verbs.recipes import recipe as recipe
+    from vitrail.verbs.serve import serve as serve
     from vitrail.verbs.show import Description as Description
     from vitrail.verbs.show import show as show
     from vitrail.verbs.stress import stress as stress
@@ -81,6 +85,7 @@ _HOMES = {
     "Cost": "vitrail.model.cost",
     "Description": "vitrail.verbs.show",
     "Difference": "vitrail.verbs.diff",
+    "EngineTable": "vitrail.verbs.engines",
     "Explanation": "vitrail.verbs.explanation",
     "Explanations": "vitrail.verbs.explanation",
     "FinetunedRun": "vitrail.verbs.trained",
@@ -99,6 +104,7 @@ _HOMES = {
     "ResNet": "vitrail.model.resnet",
     "ResNetConfig": "vitrail.model.resnet",
     "RotaryConfig": "vitrail.model.rotary",
+    "Server": "vitrail.serving.server",
     "StressResult": "vitrail.studies.stress.result",
     "Survey": "vitrail.verbs.survey",
     "Trace": "vitrail.model.trace",
@@ -113,6 +119,7 @@ _HOMES = {
     "cost": "vitrail.verbs.cost",
     "create": "vitrail.model.build",
     "diff": "vitrail.verbs.diff",
+    "engines": "vitrail.verbs.engines",
     "evaluate": "vitrail.verbs.evaluate",
     "explain": "vitrail.verbs.explain",
     "fewshot": "vitrail.verbs.fewshot",
@@ -130,6 +137,7 @@ _HOMES = {
     "recipe": "vitrail.verbs.recipes",
     "remove_pulled": "vitrail.verbs.pull",
     "save": "vitrail.checkpoint.files",
+    "serve": "vitrail.verbs.serve",
     "show": "vitrail.verbs.show",
     "stress": "vitrail.verbs.stress",
     "survey": "vitrail.verbs.survey",

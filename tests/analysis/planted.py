@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tests.tiny import resnet_config, vit_config
 from vitrail import Preprocessing, build
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.runtime.engine import TorchEngine
 
 SIDE, CELL, STEPS = 48, 8, 200

@@ -17,6 +17,7 @@ import vitrail
 from tests.checkpoint.making import JAX, made, recorded
 from tests.tiny import vit_config
 from vitrail import CheckpointError
+from vitrail.checkpoint.archive import open_archive
 
 SMALL = vit_config(dim=16, depth=1, num_heads=2, mlp_dim=16, image_size=(16, 16))
 
@@ -258,6 +259,12 @@ def test_whole_numbers_are_no_weights(tmp_path) -> None:
         values = dict(stored)
     np.savez(tmp_path / "x.npz", **values | {"head/bias": np.arange(10)})
     assert "holds others: head/bias" in refused(tmp_path / "x.npz")
+
+
+def test_an_array_of_letters_is_refused_when_it_is_read(tmp_path) -> None:
+    np.savez(tmp_path / "x.npz", letters=np.array([b"ab", b"cd"]))
+    with pytest.raises(CheckpointError, match=r"'letters' of the type .S2, but weights are numbers"):
+        open_archive(tmp_path / "x.npz")["letters"]
 
 
 def test_an_npz_with_a_wrong_checksum_is_refused(tmp_path) -> None:

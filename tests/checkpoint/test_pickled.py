@@ -170,6 +170,20 @@ def rewritten(path, old: bytes, new: bytes):
     return path
 
 
+def test_a_damaged_compressed_member_is_refused_when_it_is_read(tmp_path) -> None:
+    source, path = saved({"weight": torch.arange(4000.0)}, tmp_path / "x.pth"), tmp_path / "y.pth"
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.infolist():
+            new.writestr(entry.filename, old.read(entry))
+        block = next(entry for entry in new.infolist() if entry.filename.endswith("data/0"))
+    data = bytearray(path.read_bytes())
+    data[block.header_offset + 300 : block.header_offset + 310] = bytes(10)
+    path.write_bytes(data)
+    weights = open_pickled(path).source
+    with pytest.raises(CheckpointError, match=r"its numbers cannot be unpacked: .*; get the file again"):
+        weights["weight"]
+
+
 def test_a_tensor_that_reaches_beyond_its_numbers_is_refused(tmp_path) -> None:
     saved({"a": torch.zeros(3, 7)}, tmp_path / "x.pth")
     for old, new, message in (

@@ -236,7 +236,7 @@ def test_labels_must_be_one_for_each_class(tmp_path) -> None:
 
 @pytest.mark.usefixtures("unchecked")
 def test_labels_must_be_names(tmp_path) -> None:
-    with pytest.raises(ConfigError, match="labels are names, but 3 is no text"):
+    with pytest.raises(ConfigError, match="3 is not text"):
         vitrail.save(made(vit_config()), tmp_path / "x.safetensors", labels=["a", "b", 3, "d", "e", "f", "g"])
 
 

@@ -165,13 +165,13 @@ def test_settings_without_weights_just_change(stored) -> None:
 @pytest.mark.parametrize(("name", "value"), [("num_heads", 8), ("dim", 64), ("depth", 3), ("positions", "none")])
 def test_another_model_is_refused(name, value, stored) -> None:
     path, _ = stored(vit_config())
-    with pytest.raises(CheckpointError, match=f"{name}={value!r} was asked for, but .* has {name}="):
+    with pytest.raises(CheckpointError, match=f"{name}={value!r} .* has {name}="):
         vitrail.load(path, **{name: value})
 
 
 def test_a_pool_that_needs_other_weights_is_refused_with_their_names(stored) -> None:
     path, _ = stored(vit_config())
-    with pytest.raises(CheckpointError, match="does not fit the model that was asked for") as error:
+    with pytest.raises(CheckpointError, match="does not fit the requested model") as error:
         vitrail.load(path, pool="attention")
     assert "head.pool.probe 1x32" in str(error.value)
 

@@ -12,9 +12,10 @@ from vitrail.checkpoint.formats.all import FORMATS
 from vitrail.checkpoint.formats.names import NAMES
 from vitrail.cli.main import VERBS
 from vitrail.cli.usage import Field, read_fields
+from vitrail.model.mixer_settings import MixerConfig, MixerName
 from vitrail.recipes.paper import Preset
 from vitrail.runs import plan
-from vitrail.runs.config import Device
+from vitrail.runs.execution import Device
 from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape
 from vitrail.training.step import Precision
@@ -28,6 +29,9 @@ def flags(verb: str) -> dict[str, Field]:
 
 def test_choices_are_those_of_the_settings() -> None:
     assert ("vitrail", *dict.fromkeys(form.name for form in FORMATS if form.write is not None)) == NAMES
+    assert set(get_args(MixerName)) == set(MixerConfig.members)
+    for verb in ("train", "pretrain"):
+        assert flags(verb)["mixer"].choices == get_args(MixerName)
     for verb in ("train", "finetune"):
         own = flags(verb)
         assert own["optimizer"].choices == get_args(OptimizerName)

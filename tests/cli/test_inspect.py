@@ -37,7 +37,7 @@ def test_tables_and_the_page(capsys, tmp_path) -> None:
         (["--importance", "loss"], "--importance is given 'loss'"),
         (["--data", "photos/ant", "--importance", "accuracy"], "has no image with a class"),
         (["--images", "0"], "--images is 0"),
-        (["--out", "model.safetensors"], "is a file, but an inspection is written into a folder"),
+        (["--out", "model.safetensors"], "is a file, but"),
         (["--data", "nothing"], "nothing"),
     ],
 )

@@ -19,7 +19,7 @@ from vitrail.runs import series
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder
 from vitrail.runs.result import Result, RunCost
 from vitrail.studies.vtab_tasks import TASKS
-from vitrail.training.loop import DivergedError
+from vitrail.training.endings import DivergedError
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 SMALL = ("--image-size", "8", "--steps", "12", "--batch", "6", "--threads", "1", "--device", "cpu")

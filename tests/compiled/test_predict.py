@@ -17,7 +17,7 @@ def test_a_compiled_classifier_answers_as_the_other_one(tmp_path: Path) -> None:
     images = [photo(seed) for seed in range(5)]
     expected = Classifier.load(model, device="cpu").predict(images)
     for ours, theirs in zip(
-        Classifier.load(model, device="cpu", batch=3, compiled=True).predict(images), expected, strict=True
+        Classifier.load(model, device="cpu", batch=3, engine="compiled").predict(images), expected, strict=True
     ):
         assert ours.label == theirs.label
         assert ours.probability == pytest.approx(theirs.probability, abs=1e-5)

@@ -1,7 +1,9 @@
 """Record small timm models of the families that Vitrail reads: config.json, weights, and outputs at several sizes.
 
 Weights and images are rounded to float16 and stored so, which loses nothing that the model has. Positions of another
-size are those of timm's own filter of checkpoints. Run it in the environment that benchmarks/peers.sh makes: python tests/golden/record_families.py
+size are those of timm's own filter of checkpoints. Run it in the environment that benchmarks/peers.sh makes:
+
+    python tests/golden/record_families.py
 """
 
 import peers_shim  # noqa: F401  declares what torchvision's library would, so that it imports on a CPU

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 import vitrail
 from tests.verbs.making import data_file
-from vitrail.model.contract import Layer, Model, ModelConfig
+from vitrail.model.contract import Layer, Model
 from vitrail.model.cost import cost
+from vitrail.model.family import ModelConfig
 from vitrail.verbs.evaluate import evaluate
 from vitrail.verbs.finetune import finetune
 from vitrail.verbs.train import train

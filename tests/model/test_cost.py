@@ -6,11 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.tiny import LATER, hybrid_config, resnet_config, vit_config
+from tests.tiny import LATER, MIXERS, axial_resnet_config, hybrid_config, resnet_config, vit_config
 from vitrail import BackboneConfig, build
 from vitrail.model.build import configure
-from vitrail.model.contract import Layer, Model, ModelConfig
+from vitrail.model.contract import Layer, Model
 from vitrail.model.cost import cost
+from vitrail.model.family import ModelConfig
 
 STEM = BackboneConfig(blocks=(), width=8, norm_groups=4)
 CONFIGS = {
@@ -27,7 +28,12 @@ CONFIGS = {
     "root alone": hybrid_config(backbone=STEM, patch_size=(5, 4)),
     "resnet": resnet_config(),
     "resnet, odd size": resnet_config(image_size=(37, 45), num_classes=0),
+    "axial resnet": axial_resnet_config(),
+    "axial resnet, odd size": axial_resnet_config(image_size=(37, 45), num_classes=0),
+    "Axial-B/16": configure("Axial-B/16", image_size=224),
+    "Axial-R50x1": configure("Axial-R50x1", image_size=224),
     **{name: vit_config(**settings) for name, settings in LATER.items()},
+    **{name: vit_config(**settings) for name, settings in MIXERS.items()},
     "B/16": configure("B/16", image_size=224),
     "R50+B/16": configure("R50+B/16", image_size=224),
     "R50x1": configure("R50x1", image_size=224),
@@ -57,11 +63,17 @@ KEPT = {
         for name, settings in LATER.items()
         if settings.get("num_classes") != 0
     },
+    **{name: vit_config(**LARGER | settings) for name, settings in MIXERS.items()},
+    "axial, dropout": vit_config(dropout=0.1, attention_dropout=0.1, **LARGER | MIXERS["axial"]),
+    "window, dropout": vit_config(dropout=0.1, **LARGER | MIXERS["window"]),
+    "linear, dropout": vit_config(dropout=0.1, **LARGER | MIXERS["linear"]),
+    "mlp, dropout": vit_config(dropout=0.1, **LARGER | MIXERS["mlp"]),
     "hybrid": hybrid_config(image_size=(64, 96)),
     "hybrid, odd size": hybrid_config(image_size=(61, 93)),
     "root alone": hybrid_config(backbone=STEM, patch_size=(4, 4), image_size=(64, 64)),
     "resnet": resnet_config(image_size=(64, 96)),
     "resnet, odd size": resnet_config(image_size=(61, 93)),
+    "axial resnet": axial_resnet_config(image_size=(64, 96)),
 }
 
 

@@ -3,7 +3,17 @@ import math
 import pytest
 import torch
 
-from tests.tiny import LATER, POOLS, POSITIONS, hybrid_config, images_for, resnet_config, vit_config
+from tests.tiny import (
+    LATER,
+    MIXERS,
+    POOLS,
+    POSITIONS,
+    axial_resnet_config,
+    hybrid_config,
+    images_for,
+    resnet_config,
+    vit_config,
+)
 from vitrail import build, create
 from vitrail.model.init import INITIAL_VALUES, lecun_normal, ones, rule, xavier_uniform, zeros
 
@@ -16,8 +26,10 @@ KINDS = {
     "representation": vit_config(representation_size=8),
     "norm after the mean": vit_config(pool="mean", norm_pooled=True),
     **{name: vit_config(**settings | {"num_classes": 7}) for name, settings in LATER.items()},
+    **{name: vit_config(**settings) for name, settings in MIXERS.items()},
     "hybrid": hybrid_config(),
     "resnet": resnet_config(),
+    "axial resnet": axial_resnet_config(),
 }
 
 

@@ -71,6 +71,7 @@ def test_the_list_has_every_published_model_once() -> None:
     expected = {f"{size}/{patch}" for size in ("Ti", "S", "B", "L", "H") for patch in (8, 14, 16, 32)}
     expected |= {"g/14", "G/14", "R50+B/16", "R50+B/32", "R50+L/16", "R50+L/32", "R26+S/32", "R+Ti/16"}
     expected |= {"R50x1", "R50x2", "R50x3", "R101x1", "R101x3", "R152x1", "R152x2", "R152x4", "R200x3"}
+    expected |= {"Axial-B/16", "Axial-B/32", "Axial-R50x1"}
     assert set(NAMES) == expected
     assert len(NAMES) == len(expected)
 

@@ -14,8 +14,9 @@ from vitrail.model.config import ViTConfig
 from vitrail.model.resnet import ResNetConfig
 from vitrail.recipes.names import find_recipe, recipe_names
 from vitrail.recipes.pretraining import PRETRAINING
-from vitrail.runs.config import DataConfig
+from vitrail.runs.changes import Changes
 from vitrail.runs.data import RunData
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Facts
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete
@@ -106,7 +107,7 @@ def test_a_model_of_a_recipe_with_sigmoid_loss_begins_by_saying_no_to_every_clas
 
 def test_another_model_keeps_the_heads_and_the_dropout_of_a_recipe() -> None:
     data = RunData(train=made_dataset(24), evaluation=None)
-    small = Request(recipe=find_recipe("imagenet21k-B/16"), model="Ti/16", steps=20_000, settings={"batch": 8})
+    small = Request(recipe=find_recipe("imagenet21k-B/16"), model="Ti/16", steps=20_000, changes=Changes(batch=8))
     vit = complete(small, DataConfig(where="made"), data).model
     assert isinstance(vit, ViTConfig)
     assert (vit.dim, vit.dropout, vit.representation_size, vit.head_bias) == (192, 0.1, 192, -10.0)

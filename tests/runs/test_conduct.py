@@ -24,12 +24,13 @@ from vitrail.model.contract import Model
 from vitrail.runs import held_out as held_out_module
 from vitrail.runs import speed
 from vitrail.runs.conduct import Watching, conduct, is_finished
-from vitrail.runs.config import Execution
+from vitrail.runs.execution import Execution
 from vitrail.runs.folder import RunFolder, write_json
 from vitrail.runs.held_out import HeldOut
 from vitrail.runs.speed import pace
 from vitrail.runs.train import Run
-from vitrail.training.loop import DivergedError, Loop, StoppedError
+from vitrail.training.endings import DivergedError, StoppedError
+from vitrail.training.loop import Loop
 from vitrail.training.signals import StopSignal
 
 

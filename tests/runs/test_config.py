@@ -8,7 +8,8 @@ import pytest
 from tests.training.making import made_config
 from vitrail.base.errors import ConfigError
 from vitrail.base.settings import to_dict
-from vitrail.runs.config import Execution, Stage, differences, read_config, with_settings
+from vitrail.runs.config import Stage, differences, read_config, with_settings
+from vitrail.runs.execution import Execution
 
 
 def test_settings_survive_json() -> None:

@@ -14,7 +14,7 @@ from vitrail.checkpoint.files import load
 from vitrail.runs.conduct import conduct
 from vitrail.runs.config import RunConfig
 from vitrail.runs.held_out import HeldOut
-from vitrail.training.loop import StoppedError
+from vitrail.training.endings import StoppedError
 from vitrail.training.schedules import Schedule
 from vitrail.training.signals import StopSignal
 

@@ -6,8 +6,8 @@ import pytest
 from tests.data.making import tree
 from tests.training.making import CLASSES, made_dataset
 from vitrail.evaluation.evaluation import described
-from vitrail.runs.config import DataConfig
 from vitrail.runs.data import names_digest, open_run_data
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.evaluation import open_evaluation_data, trained_on
 
 

@@ -14,7 +14,7 @@ from vitrail.runs.conduct import conduct
 from vitrail.runs.config import ExtendConfig, RunConfig
 from vitrail.runs.extend import extension_of
 from vitrail.runs.folder import RunFolder
-from vitrail.training.loop import StoppedError
+from vitrail.training.endings import StoppedError
 from vitrail.training.signals import StopSignal
 
 

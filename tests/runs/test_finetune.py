@@ -15,13 +15,14 @@ from tests.training.making import CLASSES, StopAfter, made_archive, made_config,
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.lines import read_rows
 from vitrail.base.ranks import Ranks
-from vitrail.runs.config import DataConfig, RunConfig
+from vitrail.runs.config import RunConfig
 from vitrail.runs.data import open_run_data
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.finetune import Finetuned, FinetunePlan, Finetuning, best_rate, read_plan, spread
 from vitrail.runs.folder import SERIES_LOCK, RunFolder
 from vitrail.runs.series import Row, Table
 from vitrail.runs.start import open_source
-from vitrail.training.loop import DivergedError, StoppedError
+from vitrail.training.endings import DivergedError, StoppedError
 from vitrail.training.signals import StopSignal
 
 
@@ -185,8 +186,8 @@ def test_the_best_rate_has_the_highest_accuracy_and_then_the_lowest_loss() -> No
 
 
 def test_one_run_has_no_spread() -> None:
-    assert spread([0.5]) == {}
-    assert spread([0.5, None]) == {}
+    assert spread([0.5]) is None
+    assert spread([0.5, None]) is None
 
 
 @pytest.mark.parametrize("changes", [{"rates": ()}, {"rates": (0.1, 0.1)}, {"rates": (0.0,)}, {"runs": 0}])

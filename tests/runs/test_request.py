@@ -1,21 +1,24 @@
 """A request becomes a complete run: what is asked for by name, and what is set by path."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tests.training.making import made_dataset
 from vitrail.base.errors import ConfigError
-from vitrail.runs.config import DataConfig, RunConfig
+from vitrail.runs.changes import Changes
+from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.request import Request, complete
 
 WHERE = DataConfig(where="made")
 
 
-def _complete(**asked: Any) -> RunConfig:
+def _complete(settings: Mapping[str, Any] | None = None, **keywords: Any) -> RunConfig:
     data = RunData(train=made_dataset(48), evaluation=made_dataset(6, seed=1, split="val"))
-    return complete(Request(**asked), WHERE, data)
+    return complete(Request(**keywords, changes=Changes(settings=settings or {})), WHERE, data)
 
 
 def test_an_image_size_is_that_of_the_model_and_of_its_images() -> None:

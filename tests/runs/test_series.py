@@ -14,7 +14,7 @@ from vitrail.runs.config import RunConfig
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.series import Cell, Row, Series, Table, read_divergence
 from vitrail.training.classification import ClassificationConfig
-from vitrail.training.loop import StoppedError
+from vitrail.training.endings import StoppedError
 from vitrail.training.signals import StopSignal
 
 

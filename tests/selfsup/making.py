@@ -12,8 +12,9 @@ from vitrail.base.ranks import Ranks
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, class_targets
 from vitrail.model.contract import Model
-from vitrail.runs.config import DataFacts, RunConfig
+from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
+from vitrail.runs.data_config import DataFacts
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
 from vitrail.selfsup.objective import SelfSupervisedConfig

@@ -10,7 +10,8 @@ from tests.selfsup.test_runs import OBJECTIVES
 from tests.training.making import made_loop
 from tests.training.ranks_program import keep
 from vitrail.base.ranks import join
-from vitrail.runs.config import Execution, RunConfig
+from vitrail.runs.config import RunConfig
+from vitrail.runs.execution import Execution
 
 torch.set_num_threads(1)
 

@@ -19,7 +19,7 @@ from vitrail.runs.data import RunData
 from vitrail.runs.probe import changed_copies, probe_data
 from vitrail.selfsup.mae import DecoderConfig, MAEConfig
 from vitrail.selfsup.masked_patch import MaskedPatchConfig
-from vitrail.training.loop import StoppedError
+from vitrail.training.endings import StoppedError
 from vitrail.training.signals import StopSignal
 
 MAE = MAEConfig(decoder=DecoderConfig(dim=8, depth=1, num_heads=2, mlp_dim=16))

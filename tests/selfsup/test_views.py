@@ -18,12 +18,14 @@ from vitrail.checkpoint.files import load
 from vitrail.data.augment.settings import Augmentation
 from vitrail.model.build import build, configure
 from vitrail.runs.conduct import conduct
-from vitrail.runs.config import Execution, RunConfig
+from vitrail.runs.config import RunConfig
+from vitrail.runs.execution import Execution
 from vitrail.selfsup.dino import Dino, DinoConfig
 from vitrail.selfsup.dino_loss import temperature_at
 from vitrail.selfsup.moco import Moco, MocoConfig
 from vitrail.selfsup.momentum import momentum_at
-from vitrail.training.loop import Loop, StoppedError
+from vitrail.training.endings import StoppedError
+from vitrail.training.loop import Loop
 from vitrail.training.optimizers import OptimizerConfig
 from vitrail.training.signals import StopSignal
 

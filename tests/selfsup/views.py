@@ -7,7 +7,8 @@ from typing import Any
 from tests.training.following import following_config, following_run
 from vitrail.base.ranks import Ranks
 from vitrail.data.augment.settings import Augmentation
-from vitrail.runs.config import Execution, RunConfig
+from vitrail.runs.config import RunConfig
+from vitrail.runs.execution import Execution
 from vitrail.runs.train import Run
 from vitrail.selfsup.dino import DinoConfig
 from vitrail.selfsup.moco import MocoConfig

@@ -10,6 +10,7 @@ from tests.data.test_vtab import TEST, WHOLE, task
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
+from vitrail.runs.changes import Changes
 from vitrail.runs.start import Source, open_source
 from vitrail.studies.vtab import summarise, task_data, task_run
 from vitrail.studies.vtab_tasks import TASKS, find_tasks, task_named
@@ -123,7 +124,7 @@ def test_a_task_is_run_by_its_row_of_table_4(source: Source, tmp_path: Path) -> 
     folder = task(tmp_path / "dtd", {"train800val200.txt": WHOLE, "test.txt": TEST})
     (folder / "train800val200.txt").write_text("".join(f"{line}\n" for line in WHOLE * 200))
     data = task_data(folder)
-    run = task_run(source, data, tmp_path / "out", Ranks(), changes={})
+    run = task_run(source, data, tmp_path / "out", Ranks(), changes=Changes())
     config = run.config
     assert (config.steps, config.batch, config.preprocessing.image_size) == (2_500, 512, (384, 384))
     assert (config.schedule.shape, config.schedule.peak) == ("cosine", 0.01)
@@ -140,12 +141,12 @@ def test_a_task_is_run_by_its_row_of_table_4(source: Source, tmp_path: Path) -> 
 
 def test_any_setting_can_be_changed(source: Source, tmp_path: Path) -> None:
     data = task_data(task(tmp_path / "dtd", {"train800val200.txt": WHOLE, "test.txt": TEST}))
-    changes = {"batch": 6, "schedule.peak": 0.5, "seed": 3}
+    changes = Changes(batch=6, learning_rate=0.5, seed=3)
     config = task_run(source, data, tmp_path / "out", Ranks(), image_size=(32, 32), steps=4, changes=changes).config
     assert (config.steps, config.batch, config.schedule.peak, config.seed) == (4, 6, 0.5, 3)
     assert config.preprocessing.image_size == config.model.image_size == (32, 32)
     with pytest.raises(InputError, match="a batch of 512 is more than the 6 training images"):
-        task_run(source, data, tmp_path / "out", Ranks(), changes={})
+        task_run(source, data, tmp_path / "out", Ranks(), changes=Changes())
 
 
 def test_a_task_of_one_class_is_refused(tmp_path: Path) -> None:

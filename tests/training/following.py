@@ -18,12 +18,15 @@ from vitrail.base.ranks import Ranks
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, View
 from vitrail.data.transforms import normalise
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.report.markup import text
 from vitrail.report.section import Section, section
-from vitrail.runs.config import DataFacts, Execution, RunConfig
+from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
+from vitrail.runs.data_config import DataFacts
 from vitrail.runs.evaluator import RunEvaluator
+from vitrail.runs.execution import Execution
 from vitrail.runs.train import Run
 from vitrail.training.learner import Learner, ObjectiveConfig, Task
 from vitrail.training.loop import Loop

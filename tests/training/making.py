@@ -12,8 +12,10 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.dataset import Dataset
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.config import ViTConfig
-from vitrail.runs.config import DataConfig, DataFacts, Execution, RunConfig
+from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData
+from vitrail.runs.data_config import DataConfig, DataFacts
+from vitrail.runs.execution import Execution
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.train import Run
 from vitrail.training.classification import ClassificationConfig

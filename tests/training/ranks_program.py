@@ -12,8 +12,10 @@ from tests.training.making import StopAfter, made_config, made_loop, made_run, p
 from vitrail.base.container import write_container
 from vitrail.base.ranks import Ranks, join
 from vitrail.base.tensors import from_tensors
-from vitrail.runs.config import Execution, RunConfig
-from vitrail.training.loop import Loop, StoppedError
+from vitrail.runs.config import RunConfig
+from vitrail.runs.execution import Execution
+from vitrail.training.endings import StoppedError
+from vitrail.training.loop import Loop
 
 torch.set_num_threads(1)
 
@@ -50,7 +52,7 @@ def main(folder: Path) -> None:
             keep(loop, folder / f"{name}.safetensors", ranks)
             held_out = run.evaluators()[0]
             loop.outcomes.clear()
-            with loop.saved_weights():
+            with loop.state.saved_weights():
                 scores = held_out.figures(loop.outcome(held_out))
             if ranks.first:
                 (folder / f"{name}.json").write_text(json.dumps(scores))

@@ -24,9 +24,10 @@ from vitrail.checkpoint.files import load
 from vitrail.model.build import build
 from vitrail.model.contract import Model
 from vitrail.runs.conduct import conduct
-from vitrail.runs.config import Execution
+from vitrail.runs.execution import Execution
+from vitrail.training.endings import StoppedError
 from vitrail.training.learner import Task
-from vitrail.training.loop import Loop, StoppedError
+from vitrail.training.loop import Loop
 from vitrail.training.optimizers import OptimizerConfig, parameter_groups
 from vitrail.training.schedules import Schedule
 from vitrail.training.signals import StopSignal

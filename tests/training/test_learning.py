@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from vitrail.base.ranks import Ranks
-from vitrail.runs.config import DataConfig
+from vitrail.runs.changes import Changes
 from vitrail.runs.data import open_run_data
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.request import Request, complete
 from vitrail.runs.train import Run
@@ -29,7 +30,7 @@ def _loss(seed: int, folder: Path, *, threads: int) -> float:
     """Return the mean loss of the last steps of a short run."""
     where = DataConfig(where="sample")
     data = open_run_data(where, seed=seed)
-    config = complete(Request(steps=STEPS, channels=3, settings={"seed": seed}), where, data)
+    config = complete(Request(steps=STEPS, channels=3, changes=Changes(seed=seed)), where, data)
     run = Run(config=config, data=data, folder=RunFolder(path=folder), ranks=Ranks())
     loop = run.loop(watch=lambda *_: None, stop=StopSignal())
     loop = replace(loop, step=replace(loop.step, shares=threads))

@@ -19,8 +19,9 @@ from vitrail.base.lines import read_rows
 from vitrail.data.loader import Batch
 from vitrail.model.contract import Model
 from vitrail.training import signals
+from vitrail.training.endings import DivergedError, StoppedError
 from vitrail.training.evaluator import Evaluator
-from vitrail.training.loop import DivergedError, Loop, StoppedError
+from vitrail.training.loop import Loop
 from vitrail.training.signals import StopSignal
 from vitrail.training.state import TrainState
 

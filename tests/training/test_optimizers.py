@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from vitrail.base.errors import ConfigError
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import create
-from vitrail.model.contract import Layer, Model, ModelConfig
+from vitrail.model.contract import Layer, Model
+from vitrail.model.family import ModelConfig
 from vitrail.training.classification import Classification, ClassificationConfig
 from vitrail.training.learner import Learner, Task
 from vitrail.training.muon import orthogonalise

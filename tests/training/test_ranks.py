@@ -15,7 +15,8 @@ from tests.training.making import HELD, StopAfter, made_loop, made_run, weights
 from tests.training.ranks_program import config_of, following_of
 from vitrail.base.container import open_container
 from vitrail.base.lines import read_rows
-from vitrail.training.loop import Loop, StoppedError
+from vitrail.training.endings import StoppedError
+from vitrail.training.loop import Loop
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -115,7 +116,7 @@ def test_every_held_out_image_is_counted_once_by_two_ranks(two_ranks: Path, kind
     run = made_run(two_ranks / kind, config_of())
     loop = made_loop(run, resume=True)
     (held_out,) = run.evaluators()
-    with loop.saved_weights():
+    with loop.state.saved_weights():
         answers = loop.outcome(held_out)
     assert answers.answered.sum() == HELD
     assert answers.accuracy == json.loads((two_ranks / f"{kind}.json").read_text())["accuracy"]

@@ -19,8 +19,9 @@ from vitrail.base.errors import CheckpointError, WorkerError
 from vitrail.base.files import atomic_write
 from vitrail.base.lines import read_rows
 from vitrail.base.tensors import from_tensors
-from vitrail.runs.config import Execution
-from vitrail.training.loop import Loop, StoppedError
+from vitrail.runs.execution import Execution
+from vitrail.training.endings import StoppedError
+from vitrail.training.loop import Loop
 from vitrail.training.signals import StopSignal
 
 

@@ -10,7 +10,8 @@ from tests.training.making import StopAfter, assert_same, made_config, made_loop
 from vitrail.base.lines import read_rows
 from vitrail.runs.config import RunConfig
 from vitrail.runs.train import Run
-from vitrail.training.loop import Loop, StoppedError
+from vitrail.training.endings import StoppedError
+from vitrail.training.loop import Loop
 from vitrail.training.optimizers import OptimizerConfig, OptimizerName
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.training.making import assert_same, made_config, made_loop, made_run, plain, weights
-from vitrail.runs.config import Execution
+from vitrail.runs.execution import Execution
 
 
 def _after_steps(folder: Path, micro_batch: int | None, **changes) -> dict[str, torch.Tensor]:

@@ -153,7 +153,10 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -
         ({"label": "be"}, "Did you mean bee"),
         ({"method": "attention", "layer": 2}, "layer is 2, but the model has 2: 0 to 1"),
         ({"method": "attention", "head": -5}, "head is -5, but the model has 4: 0 to 3"),
+        ({"method": "rollout", "layer": 1}, "`layer` and `head` are of attention alone"),
+        ({"method": "rollout", "head": 0}, "give the `method` attention beside them"),
         ({"method": "integrated-gradients", "steps": 0}, "steps is 0, but must be"),
+        ({"method": "rollout", "steps": 8}, "`steps` are of integrated gradients alone"),
         ({"top": 0}, "top is 0, but must be"),
         ({"points": -1}, "points is -1, but must be"),
         ({"compare": True, "method": "rollout"}, "compare uses every method, but method is 'rollout'"),
@@ -178,6 +181,6 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
     folder = photos(tmp_path / "some")
     with pytest.raises(vitrail.InputError, match="exists and is not a folder of explanations"):
         vitrail.explain(perturbed(vit_config()), photo(0, 20, 20), out=folder, **QUIET)
-    with pytest.raises(vitrail.InputError, match="is a file, but explanations are written into a folder"):
+    with pytest.raises(vitrail.InputError, match="is a file, but"):
         vitrail.explain(perturbed(vit_config()), photo(0, 20, 20), out=folder / "0.png", force=True, **QUIET)
     assert sorted(path.name for path in folder.iterdir()) == ["0.png", "1.png", "2.png"]

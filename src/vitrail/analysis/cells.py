@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vitrail.base.shapes import PixelBatch
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 
 HeatMaps = Float[Tensor, "batch rows columns"]

@@ -42,7 +42,7 @@ def cka(first: Sequence[Features], second: Sequence[Features]) -> Float[Tensor, 
     """Return how alike each layer of the first network is to each of the second, on the same images.
 
     1 is alike but for a rotation and a scale, 0 not at all; the estimate may be below 0 by chance. It is NaN where a
-    layer says the same about every image.
+    layer gives the same for every image.
     """
     ours, theirs = ([gram(features) for features in layers] for layers in (first, second))
     own, other = ([hsic(matrix, matrix) for matrix in matrices] for matrices in (ours, theirs))

@@ -16,7 +16,7 @@ from vitrail.analysis.rollout import attention_heat, rollout_heat
 from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.base.numbers import check_whole
 from vitrail.base.shapes import PixelBatch
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.runtime.engine import Engine, TorchEngine
 
 Method = Literal["attention", "rollout", "gradient-attention", "integrated-gradients", "occlusion", "grad-cam"]
@@ -72,7 +72,7 @@ def applicable(engine: Engine) -> tuple[Method, ...]:
 
 
 def best_method(engine: Engine) -> tuple[Method, str]:
-    """Return the method that `auto` stands for, and a sentence that says why."""
+    """Return the method that `auto` stands for, and a sentence with the reason."""
     methods, config = applicable(engine), model_config(engine)
     if "gradient-attention" in methods:
         return "gradient-attention", "the model has attention, so maps are attention weighted by gradients."

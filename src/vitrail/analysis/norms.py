@@ -61,14 +61,14 @@ def otsu(counts: Int[np.ndarray, "bin"], centres: Float[np.ndarray, "bin"]) -> i
 
 
 def _is_apart(logs: Lengths, above: np.ndarray) -> bool:
-    """Tell whether the upper class is the smaller one, and far enough from the lower."""
+    """Return whether the upper class is the smaller one, and far enough from the lower."""
     if not 0 < above.sum() < len(logs) / 2:
         return False
     return bool(logs[above].mean() - logs[~above].mean() >= np.log(FACTOR))
 
 
 def _has_valley(counts: Int[np.ndarray, "bin"], cut: int) -> bool:
-    """Tell whether the histogram falls between its two peaks; it is smoothed first, over three bins."""
+    """Return whether the histogram falls between its two peaks; it is smoothed first, over three bins."""
     smooth = np.convolve(counts, np.ones(3) / 3, mode="same")
     left, right = int(smooth[:cut].argmax()), cut + int(smooth[cut:].argmax())
     lowest = smooth[left : right + 1].min()

@@ -47,7 +47,7 @@ def weighted_maps(model: Model, images: Images, classes: Classes, blocks: range)
 
 
 def blocks_at_once(values: int) -> int:
-    """Return how many blocks one pass may show, with so many values in A of each: softmax and its slope keep A too."""
+    """Return how many blocks one pass may show, by the values in A of each: softmax and its slope keep A too."""
     return max(MAP_BYTES // (3 * 4 * values), 1)
 
 

@@ -35,7 +35,7 @@ def rollout_heat(model: Model, images: Images) -> HeatMaps:
 def rollout(maps: Sequence[HeadMean]) -> HeadMean:
     """Multiply (A + I) / 2 from the first block to the last: A mixes tokens, I is the residual beside it.
 
-    Every row of the result sums to 1. It says where information may flow, for no class in particular.
+    Every row of the result sums to 1. It shows where information may flow, for no class in particular.
     """
     identity = torch.eye(maps[0].shape[-1], dtype=maps[0].dtype, device=maps[0].device)
     flow = identity.expand_as(maps[0])

@@ -6,6 +6,8 @@
     |-- InputError          images, tensors or files that do not fit the model
     |   |-- CheckpointError a file of weights that is damaged, unknown, or does not fit
     |   `-- ImageError      one image that is broken, too large, or of a format that is not read
+    |       |-- ImageFormatError  bytes that are not an image of a format that is read
+    |       `-- ImageSizeError    more pixels than are decoded
     |-- WriteError          a file that could not be written: a full disk, a folder without permission
     |-- NetworkError        a download that failed: no network, a server that refuses, other bytes than were published
     |-- WorkerError         a process that read images and was ended from outside
@@ -49,6 +51,14 @@ class CheckpointError(InputError):
 
 class ImageError(InputError):
     """One image that is truncated, broken, too large, or of a format that is not read."""
+
+
+class ImageFormatError(ImageError):
+    """Bytes that do not begin as an image of a format that is read."""
+
+
+class ImageSizeError(ImageError):
+    """An image of more pixels, or of more work, than is allowed."""
 
 
 class WriteError(VitrailError):

@@ -1,13 +1,19 @@
 """Optional dependencies, imported by name; the error for a missing one has the command that installs it."""
 
+import sys
 from importlib import import_module
 from typing import Any
 
 from vitrail.base.errors import ConfigError
 
+_REPORTING = ("openvino_telemetry",)
+"""Packages that report their use over the network as soon as they are imported; those that import them do without."""
+
 
 def require(module: str, *, extra: str, purpose: str) -> Any:
     """Import an optional module, or raise an error that names what needs it and how to install it."""
+    for package in _REPORTING:
+        sys.modules.setdefault(package, None)  # type: ignore[arg-type]  # as if it were not installed
     try:
         return import_module(module)
     except ImportError as error:

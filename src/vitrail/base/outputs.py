@@ -56,6 +56,18 @@ def check_output(
     return path
 
 
+def check_folder(
+    name: str | os.PathLike[str], kind: Kind, page: str, *, inputs: Iterable[Any] = (), force: bool = False
+) -> Path:
+    """Return the folder `out` that may get a `page` and more, or refuse it before the work that leads to it."""
+    folder = path_of(name, "out")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file, but is to be {kind.name}; give another name.")
+    check_replaceable(folder, kind, inputs=inputs, force=force)
+    check_writable(folder / page if folder.is_dir() else folder)
+    return folder
+
+
 def check_replaceable(path: Path, kind: Kind, *, inputs: Iterable[Any], force: bool) -> None:
     """Refuse to replace an input of the command, or, without `force`, a file of another kind."""
     if not path.exists():

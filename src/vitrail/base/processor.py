@@ -15,7 +15,7 @@ import platform
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,15 @@ def describe_processor(cpuinfo: Path = _CPUINFO) -> dict[str, str]:
             name, _, value = line.partition(":")
             facts[name.strip()] = value.strip()
     return facts
+
+
+def has_bfloat16(cpuinfo: Path = _CPUINFO, environ: Mapping[str, str] | None = None) -> bool:
+    """Return whether products in bfloat16 have instructions of their own, which oneDNN may use."""
+    flags = describe_processor(cpuinfo)
+    limit = (os.environ if environ is None else environ).get(LIMIT, "")
+    amx = "amx_bf16" in flags.get("flags", "").split() and not limit
+    vector = "avx512_bf16" in flags.get("flags", "").split() and limit in ("", *CANDIDATES[:2])
+    return amx or vector or "bf16" in flags.get("Features", "").split()
 
 
 def find_limit(trial: Trial) -> str | None:

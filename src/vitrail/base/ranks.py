@@ -4,6 +4,7 @@ A single process is a world of one, where everything below is the identity. Unde
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,11 @@ _CPU = torch.device("cpu")
 _NUMBERS = ("RANK", "WORLD_SIZE", "MASTER_PORT")
 PATIENCE = timedelta(minutes=10)
 """How long a rank waits for the others before it gives up; torchrun then starts all of them again."""
+_PARTING = 0.2
+"""Seconds in which gloo's threads release the tensors of the last exchange, which needs Python's lock.
+
+A thread that still holds one when the interpreter ends aborts a process that has finished its work.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,6 +188,7 @@ def join(device: torch.device | None = None) -> Iterator[Ranks]:
         ) from error
     finally:
         dist.destroy_process_group()
+        time.sleep(_PARTING)
 
 
 def _is_of_backend(error: RuntimeError) -> bool:

@@ -150,6 +150,10 @@ def _value(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
         return _value(kind, value, path, problems)
     if dataclasses.is_dataclass(kind) or (isinstance(kind, type) and issubclass(kind, Tagged)):
         inner: list[str] = []
+        if (
+            isinstance(value, str) and isinstance(kind, type) and issubclass(kind, Tagged)
+        ):  # a kind alone stands for its usual settings
+            value = {"kind": value}
         kind = _member(kind, value, f"{path}.", inner)
         fields = {} if inner else _dataclass(kind, value, f"{path}.", inner)
         problems += inner

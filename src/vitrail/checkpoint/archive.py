@@ -21,8 +21,8 @@ from vitrail.base.limits import ENTRIES, WEIGHTS_GROWTH, check_unpacked
 from vitrail.base.reading import check_regular, fill
 from vitrail.base.tensors import Spec, TensorSource
 
-# Whatever zipfile and zlib raise for what is no good archive; NotImplementedError is a compression they do not know.
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, KeyError)
+# Whatever zipfile and zlib raise for a bad archive; NotImplementedError is a compression they do not know.
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, KeyError)
 _DTYPES = {"f8": torch.float64, "f4": torch.float32, "f2": torch.float16, "V2": torch.bfloat16}
 
 
@@ -33,15 +33,19 @@ def open_archive(path: Path) -> TensorSource:
         archive = zipfile.ZipFile(path)
         entries = _check_directory(path, archive)
         headers = {name: _read_header(path, archive, entry) for name, entry in entries.items()}
-    except _BROKEN as error:
+    except BROKEN as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from None
     specs = {name: Spec(shape, _dtype(kind)) for name, (shape, _, kind, _) in headers.items()}
 
     def fetch(name: str) -> Tensor:
         try:
             return _read_array(archive, entries[name], *headers[name])
-        except _BROKEN as error:
+        except BROKEN as error:
             raise _damaged(path, f"the array {name!r} cannot be unpacked ({error})") from None
+        except TypeError:
+            raise CheckpointError(
+                f"{path} holds the array {name!r} of the type {headers[name][2]}, but weights are numbers."
+            ) from None
 
     return TensorSource(origin=str(path), specs=specs, fetch=fetch)
 
@@ -58,7 +62,7 @@ def write_archive(file: BinaryIO, source: TensorSource) -> None:
 
 
 def _check_directory(path: Path, archive: zipfile.ZipFile) -> Mapping[str, zipfile.ZipInfo]:
-    """Refuse what is no plain zip of arrays, or would unpack to far more than it is."""
+    """Refuse anything but a plain zip of arrays, and what would unpack to far more than it is."""
     entries = check_packed(path, archive)
     odd = [entry.filename for entry in entries if not entry.filename.endswith(".npy") or entry.flag_bits & 1]
     if odd:

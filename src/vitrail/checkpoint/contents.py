@@ -1,4 +1,4 @@
-"""Everything that a file says about a model, in our own names."""
+"""Everything that a file states about a model, in our own names."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from vitrail.base.limits import TOKENS
 from vitrail.base.tensors import Shape, TensorSource
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import build
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """A model as a file tells it: nothing is read from `tensors` until it is needed."""
+    """A model as a file describes it: nothing is read from `tensors` until it is needed."""
 
     format: str
     """The layout of the file: vitrail, google, big-vision, timm, ..."""
@@ -30,7 +30,7 @@ class Contents:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Where the weights come from."""
     doubt: str | None = None
-    """What must be known before the model is used and that neither the file nor the user says: a sentence that names
+    """What must be known before the model is used and that neither the file nor the user states: a sentence that names
     the setting which answers it."""
     digest: str | None = None
     """SHA-256 that the file carries and that was checked."""
@@ -38,7 +38,7 @@ class Contents:
     """What somebody should know about what was read or changed, a sentence each."""
 
     def noting(self, *notes: str, **changes: Any) -> "Contents":
-        """Return the same with changes, and sentences that tell of them."""
+        """Return the same with changes, and notes about them."""
         return dataclasses.replace(self, notes=self.notes + notes, **changes)
 
 

@@ -25,7 +25,8 @@ from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import PRESETS, Preprocessing, preset
 from vitrail.model.build import as_size, build
 from vitrail.model.checks import check_size
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.info import ModelInfo
 from vitrail.model.init import fill_fixed_tables
 from vitrail.published.find import find_published, located
@@ -49,12 +50,12 @@ def load(
     The name of a published model that was pulled stands for its path.
 
     Overrides are fields of its config: a new `num_classes` starts the head at zero, a new `image_size` or
-    `patch_size` resizes what depends on it; both are said. What a foreign file does not tell is given here too:
-    `num_heads`, `gelu`, the `image_size` of a grid that is not square; `preprocessing`, by the name of a preset or as a
-    `Preprocessing`; or `architecture`, the model's name in its library, which answers all of these, or a preset's.
-    `pickle=True` lets torch's own files (`.pth`, `.bin`) be opened. `dtype` is the type of the weights; None takes
-    float32 for files of half precision, and the file's own for others. The model's `info` has labels, preprocessing,
-    provenance, digest and notes.
+    `patch_size` resizes what depends on it; both are noted. What a file of another library does not state is given
+    here too: `num_heads`, `gelu`, the `image_size` of a grid that is not square; `preprocessing`, by the name of a
+    preset or as a `Preprocessing`; or `architecture`, the model's name in its library, which answers all of these,
+    or a preset's. `pickle=True` lets torch's own files (`.pth`, `.bin`) be opened. `dtype` is the type of the
+    weights; None takes float32 for files of half precision, and the file's own for others. The model's `info` has
+    labels, preprocessing, provenance, digest and notes.
     """
     place = as_device(device)
     contents = read(path, pickle=pickle, resident=True, **overrides)
@@ -66,9 +67,9 @@ def load(
 
 
 def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **overrides: Any) -> Contents:
-    """Read what a file says, with overrides applied, and no more of its tensors than are asked for later.
+    """Read a model's description from a file, with overrides applied; tensors are read when they are needed.
 
-    The name of a published model stands for its path, and for what its file does not tell. `resident` reads all
+    The name of a published model stands for its path, and for what its file does not state. `resident` reads all
     tensors at once, after which the file may change.
     """
     place = find_published(path)
@@ -159,7 +160,7 @@ def _bytes_of(model: Model, contents: Contents) -> int:
 
 
 def has_zero_head(contents: Contents) -> bool:
-    """Tell whether the file itself has a head of zeros, as the first ImageNet-21k files do."""
+    """Return whether the file itself has a head of zeros, as the first ImageNet-21k files do."""
     kernel = f"{contents.config.module.head_prefix}weight"
     return (
         kernel in contents.tensors
@@ -169,7 +170,7 @@ def has_zero_head(contents: Contents) -> bool:
 
 
 def head_notes(model: Model) -> tuple[str, ...]:
-    """Say that the head of a model is all zeros, unless its notes do."""
+    """Return a note that the head of a model is all zeros, unless its notes have one."""
     head, notes = model.last_linear, model.info.notes
     known = ZERO_HEAD in notes or any("reset to zero" in note for note in notes)
     return () if head is None or known or bool(head.weight.any()) else (ZERO_HEAD,)
@@ -182,7 +183,7 @@ def describe_model(
     preprocessing: Preprocessing | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> Contents:
-    """Gather what a file will say of a model in memory."""
+    """Gather what a file will state about a model in memory."""
     info = model.info
     attached = info.labels if labels is None else tuple(labels)
     check_labels(attached, model.config.num_classes)
@@ -225,7 +226,7 @@ def _answered_pixels(answer: Any, config: ModelConfig) -> Preprocessing:
 
 
 def _same_dtype(state: dict[str, Tensor], dtype: torch.dtype | None, *, ours: bool) -> dict[str, Tensor]:
-    """Give all tensors one type, in which a model computes: the one asked for, or one that loses nothing."""
+    """Give all tensors one type, in which a model computes: the requested one, or one that loses nothing."""
     kinds = {tensor.dtype for tensor in state.values()}
     if dtype is None:
         dtype = next(iter(kinds)) if len(kinds) == 1 and ours else torch.float32
@@ -241,7 +242,7 @@ def _warn_of_bad_numbers(state: dict[str, Tensor], origin: str) -> None:
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Tell whether a tensor has neither NaN nor infinity."""
+    """Return whether a tensor has neither NaN nor infinity."""
     wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
     return math.isfinite(tensor.sum(dtype=wide).item()) or bool(tensor.isfinite().all())
 

@@ -1,4 +1,4 @@
-"""Sizes that a file does not state, told from its tensors and from what the caller knows."""
+"""Sizes that a file does not state, inferred from its tensors and from what the caller knows."""
 
 import math
 import re
@@ -43,7 +43,7 @@ class Grid(NamedTuple):
 
 
 def tell_heads(dim: int, depth: int, mlp_dim: int, hints: Hints, origin: str) -> tuple[int, tuple[str, ...]]:
-    """Return the number of heads where no tensor shows it, and what to say about it.
+    """Return the number of heads where no tensor shows it, and notes about it.
 
     What the caller knows comes first, then the table of published sizes (H has 80 dimensions for each head).
     """
@@ -53,10 +53,10 @@ def tell_heads(dim: int, depth: int, mlp_dim: int, hints: Hints, origin: str) ->
     heads = known.get((dim, depth, mlp_dim))
     if heads is None:
         raise CheckpointError(
-            f"{origin} does not say how many attention heads it has, and no published model has its sizes ({dim} wide, "
-            f"{depth} blocks, MLPs of {mlp_dim}); give num_heads."
+            f"{origin} does not state how many attention heads it has, and no published model has its sizes ({dim} "
+            f"wide, {depth} blocks, MLPs of {mlp_dim}); give num_heads."
         )
-    return heads, (f"the file does not say its number of heads; {heads} as in published models of its size.",)
+    return heads, (f"the file does not state its number of heads; {heads} as in published models of its size.",)
 
 
 def tell_grid(
@@ -78,7 +78,7 @@ def tell_grid(
         if side > 0 and side * side == count - extra:
             return Grid((side * cell[0], side * cell[1]), extra, False)
     raise CheckpointError(
-        f"{origin} has {count} positions, which is no square grid"
+        f"{origin} has {count} positions, which is not a square grid"
         + (" with or without entries for the tokens before it" if any(extras) else "")
         + f"; give the image_size (height, width) that it was made for, in steps of {cell[0]}x{cell[1]} pixels."
     )
@@ -87,7 +87,7 @@ def tell_grid(
 def ask_pixels(origin: str, why: str) -> str:
     """Write the sentence that asks how images become the input of a model."""
     return (
-        f"{origin} does not say how images become its input, and {why}; give `architecture`, which is one of "
+        f"{origin} does not state how images become its input, and {why}; give `architecture`, which is one of "
         f"{', '.join(PRESETS)}."
     )
 

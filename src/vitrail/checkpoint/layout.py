@@ -16,7 +16,7 @@ from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import Shape, Spec, TensorSource
 from vitrail.checkpoint.contents import needed_shapes
 from vitrail.checkpoint.match import check_match
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 
 

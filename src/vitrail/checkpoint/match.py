@@ -19,7 +19,7 @@ class Misfit:
     """In both, with another shape."""
 
     def __bool__(self) -> bool:
-        """Tell whether there is any difference."""
+        """Return whether there is any difference."""
         return bool(self.missing or self.unexpected or self.misshapen)
 
     def __str__(self) -> str:

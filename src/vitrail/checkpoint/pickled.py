@@ -1,4 +1,4 @@
-"""torch's own files (`.pth`, `.bin`): pickles, and so only ever opened when the caller says so.
+"""torch's own files (`.pth`, `.bin`): pickles, and so only opened when the caller allows it.
 
 Both layouts are read here, by a reader that runs nothing (`program.py`): a zip with the program in `data.pkl` and a
 member for each block of numbers, and the older one, with the program first and the blocks after it. A program that
@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from vitrail.base.limits import TEXT_BYTES
 from vitrail.base.memory import check_memory
 from vitrail.base.reading import fill, open_regular
 from vitrail.base.tensors import Spec, TensorSource
-from vitrail.checkpoint.archive import check_packed
+from vitrail.checkpoint.archive import BROKEN, check_packed
 from vitrail.checkpoint.plain import Opaque, Stored
 from vitrail.checkpoint.program import NameRefused, names_of, run
 from vitrail.checkpoint.wrappers import Training, choose
@@ -99,19 +99,25 @@ class TorchFile:
             return
         buffer = bytearray(block.length)
         with open_regular(self.path, CheckpointError) as file:
-            if block.member is None:
-                file.seek(block.begin)
-                count = fill(file, memoryview(buffer))
-            else:
-                with zipfile.ZipFile(file) as archive, archive.open(block.member) as stream:
-                    count = fill(stream, memoryview(buffer))
+            try:
+                count = self._unpack(block, file, memoryview(buffer))
+            except BROKEN as error:
+                raise _damaged(self.path, f"its numbers cannot be unpacked: {error}") from None
         if count < len(buffer):
             raise _damaged(self.path, "its numbers are cut short")
         self.buffers[stored.storage.key] = buffer
 
+    def _unpack(self, block: Block, file: BinaryIO, buffer: memoryview) -> int:
+        """Fill a buffer with the bytes of a block, and return how many there were."""
+        if block.member is None:
+            file.seek(block.begin)
+            return fill(file, buffer)
+        with zipfile.ZipFile(file) as archive, archive.open(block.member) as stream:
+            return fill(stream, buffer)
+
 
 def open_pickled(path: Path, *, resident: bool = False) -> Training:
-    """Read the weights of a torch file and what it says of them, by memory map unless they are to be `resident`."""
+    """Read the weights of a torch file and what it states about them; by memory map unless `resident`."""
     try:
         file = read_torch(path)
         chosen = choose(file.data, str(path))

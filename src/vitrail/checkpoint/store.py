@@ -26,7 +26,7 @@ from vitrail.base.settings import from_dict, to_dict
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.match import check_match
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import size_text
 
 VERSION = 1
@@ -34,7 +34,7 @@ NUMERICS = ("gelu", "norm_eps", "norm_groups", "position_resize", "standardisati
 
 
 def is_store(metadata: Mapping[str, str]) -> bool:
-    """Tell whether a safetensors file is one of ours."""
+    """Return whether a safetensors file is one of ours."""
     return any(name.startswith("vitrail.") and name != "vitrail.origin" for name in metadata)
 
 
@@ -45,12 +45,12 @@ def write_store(contents: Contents, path: Path) -> str:
     metadata |= {f"vitrail.{name}": _json(value, name) for name, value in describe(contents).items()}
     with atomic_write(path) as file:
         digest = write_container(file, contents.tensors, metadata, digest=True)
-    assert digest is not None  # noqa: S101 - asked for above
+    assert digest is not None  # noqa: S101 - requested above
     return digest
 
 
 def read_store(container: Container) -> Contents:
-    """Check the digest of our file and read what its header says."""
+    """Check the digest of our file and read its header."""
     path, metadata = container.path, container.metadata
     _refuse_other_kinds(path, metadata)
     recorded = container.recorded_digest()
@@ -73,7 +73,7 @@ def read_store(container: Container) -> Contents:
 
 
 def _refuse_other_kinds(path: Path, metadata: Mapping[str, str]) -> None:
-    """Say what another file of ours is, and what to give in its place."""
+    """Return what another file of ours is, and what to give in its place."""
     if "vitrail.progress" in metadata:
         model = path.absolute().parent.parent / "model.safetensors"
         advice = f"give {model}" if model.is_file() else f"finish the run, which then writes {model.name}"
@@ -136,7 +136,7 @@ def check_labels(labels: tuple[str, ...] | None, num_classes: int) -> None:
     if labels is None:
         return
     if not all(isinstance(label, str) for label in labels):
-        raise ConfigError(f"labels are names, but {next(x for x in labels if not isinstance(x, str))!r} is no text.")
+        raise ConfigError(f"labels are names, but {next(x for x in labels if not isinstance(x, str))!r} is not text.")
     if len(labels) != num_classes:
         raise ConfigError(
             f"{len(labels)} labels were given for {num_classes} classes; give one name for each class, in the "

@@ -11,7 +11,7 @@ from vitrail.base.tensors import Spec, TensorSource
 from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.match import check_match
 from vitrail.model.build import as_size
-from vitrail.model.contract import ModelConfig, Move
+from vitrail.model.family import ModelConfig, Move
 
 
 def transfer(contents: Contents, overrides: dict[str, Any]) -> Contents:
@@ -31,9 +31,7 @@ def transfer(contents: Contents, overrides: dict[str, Any]) -> Contents:
     if pixels is not None and new.image_size != old.image_size:
         pixels = dataclasses.replace(pixels, image_size=new.image_size)
     contents = contents.noting(config=new, preprocessing=pixels)
-    check_match(
-        needed_shapes(new), contents.tensors, "the model that was asked for", advice="leave out what changes it:"
-    )
+    check_match(needed_shapes(new), contents.tensors, "the requested model", advice="leave out what changes it:")
     return contents
 
 
@@ -51,7 +49,7 @@ def _changed_config(contents: Contents, overrides: dict[str, Any]) -> ModelConfi
     }
     for name, own in old.clashes(changes).items():
         raise CheckpointError(
-            f"{name}={changes[name]!r} was asked for, but {contents.tensors.origin} has {name}={own!r}; "
+            f"{name}={changes[name]!r} was requested, but {contents.tensors.origin} has {name}={own!r}; "
             "that is another model, so leave it out or choose another file."
         )
     return dataclasses.replace(old, **changes)

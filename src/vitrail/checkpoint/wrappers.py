@@ -1,7 +1,7 @@
 """Checkpoints of training: which of the tables in a torch file are the weights, and what lies beside them.
 
 A program that trains saves its model beside an optimiser, its arguments and often an average of the weights. The
-average is taken, as timm does: it is what was evaluated. What the arguments tell of the model is kept.
+average is taken, as timm does: it is what was evaluated. What the arguments state about the model is kept.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ _DEPTH, _TABLES = 4, 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """Weights, and what the program that saved them tells of them."""
+    """Weights, and what the program that saved them states about them."""
 
     source: TensorSource
     notes: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ def _kind(data: Any) -> str:
 
 
 def _program(data: dict[Any, Any]) -> tuple[str | None, PresetName | None, dict[str, Any]]:
-    """Tell the program that saved a file, how it prepares images, and what it decides of the model."""
+    """Return the program that saved a file, how it prepares images, and what it decides of the model."""
     arguments, plain = _arguments(data), {"position_resize": "huggingface"}
     if "student" in data and "teacher" in data:
         return "DINO or iBOT", "imagenet", {"position_resize": "dino"}
@@ -161,7 +161,7 @@ def _arguments(data: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _settings(data: dict[Any, Any]) -> dict[str, Any]:
-    """Return what the arguments of timm's programs tell of the model, as its `config.json` would."""
+    """Return what the arguments of timm's programs state about the model, as its `config.json` would."""
     arguments = _arguments(data)
     name = data.get("arch") or arguments.get("model")
     if not isinstance(name, str):

@@ -10,6 +10,7 @@ Example: vitrail evaluate runs/photos-S-16/model.safetensors photos/ --html eval
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from vitrail.cli.flags import Engine, Precision
 from vitrail.cli.model_file import FileFlags
 from vitrail.cli.names import in_flags
 from vitrail.cli.progress import progress
@@ -70,6 +71,10 @@ class Arguments(FileFlags):
     """Threads for computing on the CPU."""
     device: Device = "auto"
     """Where to compute; auto takes a GPU if there is one."""
+    engine: Engine = None
+    """What computes; compiled and auto take a minute first, and pay for many images."""
+    precision: Precision = None
+    """Numbers to compute with: bfloat16 where the processor has it, int8 by a file that was exported with it."""
 
 
 def run(arguments: Arguments) -> None:
@@ -102,6 +107,8 @@ def run(arguments: Arguments) -> None:
         workers=arguments.workers,
         threads=arguments.threads,
         device=arguments.device,
+        engine=arguments.engine,
+        precision=arguments.precision,
         progress=progress,
         note=lambda sentence: say(sentence),
     )

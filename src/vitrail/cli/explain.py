@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from vitrail.base.errors import InputError
-from vitrail.cli.model_file import FileFlags, hints
-from vitrail.cli.progress import progress
-from vitrail.cli.report import Device, Positional, Switch, Weights, flag, print_json
-from vitrail.cli.say import say
+from vitrail.cli.page_flags import PageFlags, page_keywords, print_page
+from vitrail.cli.report import Positional, Switch, Weights, flag
 from vitrail.cli.streams import read_stdin
-from vitrail.cli.tables import print_tables
 
 MethodName = Literal[
     "auto", "attention", "rollout", "gradient-attention", "integrated-gradients", "occlusion", "grad-cam"
@@ -25,7 +22,7 @@ MethodName = Literal[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(FileFlags):
+class Arguments(PageFlags):
     """Flags of `vitrail explain`."""
 
     model: Annotated[str, Positional, Weights, flag("MODEL")]
@@ -33,7 +30,7 @@ class Arguments(FileFlags):
     images: Annotated[tuple[str, ...], Positional, flag("IMAGE-OR-FOLDER [...]")]
     """The images, as for `vitrail predict`."""
     method: MethodName = "auto"
-    """How to ask the model; auto chooses by what the model is."""
+    """How maps are made; auto chooses by the kind of model."""
     label: Annotated[str | None, flag("NAME", "the most probable ones", name="class")] = None
     """The class to explain."""
     top: int = 3
@@ -45,25 +42,11 @@ class Arguments(FileFlags):
     steps: int = 32
     """With --method integrated-gradients: points on the path from the mean colour to the image."""
     compare: Switch = False
-    """Use every method that the model has a use for, and compare them."""
+    """Use every method that fits the model, and compare them."""
     points: int = 17
     """Places at which deletion and insertion are measured; 0 leaves that out."""
     seed: int = 0
     """Decides the random maps."""
-    out: Annotated[str | None, flag("FOLDER", "none")] = None
-    """Write pictures, maps, a page and a JSON file."""
-    force: Switch = False
-    """Allow --out to write into a folder with other files."""
-    labels: Annotated[str | None, flag("FILE", "the model's own")] = None
-    """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
-    json: Switch = False
-    """Write JSON to stdout."""
-    pickle: Switch = False
-    """Allow torch's pickled files, of which only tensors are read."""
-    threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
-    """Threads for computing on the CPU."""
-    device: Device = "auto"
-    """Where to compute; auto takes a GPU if there is one."""
 
 
 def run(arguments: Arguments) -> int:
@@ -85,21 +68,8 @@ def run(arguments: Arguments) -> int:
         compare=arguments.compare,
         points=arguments.points,
         seed=arguments.seed,
-        out=arguments.out,
-        force=arguments.force,
-        labels=arguments.labels,
-        pickle=arguments.pickle,
-        threads=arguments.threads,
-        device=arguments.device,
         stdin=read_stdin,
-        progress=progress,
-        note=lambda sentence: say(sentence),
-        **hints(arguments),
+        **page_keywords(arguments),
     )
-    if "page" in result.files:
-        say(f"the page is {result.files['page']}; open it in a browser.")
-    if arguments.json:
-        print_json(result.to_dict())
-    else:
-        print_tables(result.tables(), arguments)
+    print_page(result, arguments)
     return int(not result.images)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from vitrail.base.errors import ConfigError
+from vitrail.cli.flags import Engine, Precision
 from vitrail.cli.model_file import FileFlags
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Device, Positional, Switch, Weights, flag, parse_size, print_json, print_table
@@ -37,7 +38,7 @@ class Arguments(FileFlags):
     l2: Annotated[tuple[float, ...], flag("FLOAT [...]", f"{L2:g}")] = (L2,)
     """Strength of the regularisation of ridge; of several, each has a column."""
     neighbours: int = NEIGHBOURS
-    """Training images that vote, as many as there are at most."""
+    """How many of the nearest training images vote; all where there are fewer."""
     probe_c: Annotated[float, flag("FLOAT", f"{C:g}")] = C
     """The inverse strength of the regularisation of the probe, as C of scikit-learn."""
     preprocessing: Literal["paper", "model"] = "paper"
@@ -45,7 +46,7 @@ class Arguments(FileFlags):
     cache: Annotated[str | None, flag("FOLDER", "~/.cache/vitrail/features")] = None
     """Where features are kept."""
     no_cache: Switch = False
-    """Keep no features, and read none."""
+    """Neither store features nor read stored ones."""
     plot: Annotated[str | None, flag("FILE.svg|FILE.png", "none")] = None
     """Draw accuracy against shots into this file."""
     force: Switch = False
@@ -64,6 +65,10 @@ class Arguments(FileFlags):
     """Threads for computing on the CPU."""
     device: Device = "auto"
     """Where to compute features; auto takes a GPU if there is one."""
+    engine: Engine = None
+    """What computes; compiled and auto take a minute first, and pay for many images."""
+    precision: Precision = None
+    """Numbers to compute with: bfloat16 where the processor has it, int8 by a file that was exported with it."""
     pickle: Switch = False
     """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
@@ -100,6 +105,8 @@ def run(arguments: Arguments) -> None:
         workers=arguments.workers,
         threads=arguments.threads,
         device=arguments.device,
+        engine=arguments.engine,
+        precision=arguments.precision,
         progress=progress,
         note=say,
     )

@@ -49,8 +49,6 @@ class Arguments(ClassifierFlags):
     """Resume the fine-tuning in this folder, with its own settings."""
     out: Annotated[str | None, flag("RUN", "runs/DATA-from-MODEL")] = None
     """The folder of the run."""
-    json: Switch = False
-    """Write the result as JSON to stdout."""
 
 
 def run(arguments: Arguments) -> int:

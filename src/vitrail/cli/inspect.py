@@ -11,16 +11,12 @@ Example: vitrail inspect before.safetensors after.safetensors --data photos/ --o
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from vitrail.cli.model_file import FileFlags, hints
-from vitrail.cli.names import in_flags
-from vitrail.cli.progress import progress
-from vitrail.cli.report import Device, Positional, Switch, flag, print_json
-from vitrail.cli.say import say
-from vitrail.cli.tables import print_tables
+from vitrail.cli.page_flags import PageFlags, page_keywords, print_page
+from vitrail.cli.report import Positional, flag
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(FileFlags):
+class Arguments(PageFlags):
     """Flags of `vitrail inspect`."""
 
     models: Annotated[tuple[str, ...], Positional, flag("MODEL [MODEL ...]")]
@@ -43,20 +39,6 @@ class Arguments(FileFlags):
     """How to measure what is lost without each branch; auto takes accuracy where the data has the model's classes."""
     importance_images: int = 64
     """How many of the images to measure that on."""
-    out: Annotated[str | None, flag("FOLDER", "none")] = None
-    """Write a page, pictures and JSON files."""
-    force: Switch = False
-    """Let --out write into a folder that holds other files."""
-    labels: Annotated[str | None, flag("FILE", "the model's own")] = None
-    """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
-    json: Switch = False
-    """Write JSON to stdout."""
-    pickle: Switch = False
-    """Let torch's pickled files be opened, of which only tensors are read."""
-    threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
-    """Threads for computing on the CPU."""
-    device: Device = "auto"
-    """Where to compute; auto takes a GPU if there is one."""
 
 
 def run(arguments: Arguments) -> int:
@@ -74,20 +56,7 @@ def run(arguments: Arguments) -> int:
         examples=arguments.examples,
         importance=arguments.importance,
         importance_images=arguments.importance_images,
-        labels=arguments.labels,
-        out=arguments.out,
-        force=arguments.force,
-        pickle=arguments.pickle,
-        threads=arguments.threads,
-        device=arguments.device,
-        progress=progress,
-        note=lambda sentence: say(in_flags(sentence, Arguments)),
-        **hints(arguments),
+        **page_keywords(arguments),
     )
-    if "page" in result.files:
-        say(f"the page is {result.files['page']}; open it in a browser.")
-    if arguments.json:
-        print_json(result.to_dict())
-    else:
-        print_tables(result.tables(), arguments)
+    print_page(result, arguments)
     return 0

@@ -36,7 +36,7 @@ _VALUE = r"'(?P<quoted>[^']*)'|(?P<bare>[\w.%]*[\w%])"
 def flag_of(name: str) -> str:
     """Return the flag of a setting, or of its path in config.json; a path without a flag stays as it is."""
     if "." in name:
-        from vitrail.verbs.request import EXECUTION, PATHS  # imports torch, and paths are rare
+        from vitrail.runs.changes import EXECUTION, PATHS  # imports torch, and paths are rare
 
         keywords = [keyword for keyword, path in (PATHS | EXECUTION).items() if path == name]
         return flag_of(keywords[0]) if keywords else name

@@ -1,4 +1,4 @@
-"""Say what is on images: the most probable classes of a trained model, with their probabilities.
+"""Classify images: the most probable classes of a trained model, with their probabilities.
 
 Images are files, folders (with everything below them), quoted patterns, @LIST for a text with a path on each line, or -
 for such a text from stdin; each file counts once. With --out the answers become a file, in order; stopped at any time,
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from vitrail.base.errors import InputError
 from vitrail.base.numbers import MANY, MOST_BATCH, MOST_WORKERS, check_whole
-from vitrail.cli.flags import Positional, Switch, Weights, flag, parse_size
+from vitrail.cli.flags import Engine, Positional, Precision, Switch, Weights, flag, parse_size
 from vitrail.cli.model_file import FileFlags
 from vitrail.cli.say import say, show
 from vitrail.cli.streams import nobody_reads, read_stdin
@@ -54,8 +54,10 @@ class Arguments(FileFlags):
     """Threads for computing on the CPU."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where to compute; auto takes a GPU if there is one."""
-    compile: Switch = False
-    """Use torch.compile, which takes a minute and pays for many images only."""
+    engine: Engine = None
+    """What computes; compiled and auto take a minute first, and pay for many images."""
+    precision: Precision = None
+    """Numbers to compute with: bfloat16 where the processor has it, int8 by a file that was exported with it."""
     pickle: Switch = False
     """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
@@ -76,6 +78,7 @@ def run(arguments: Arguments) -> int:
         check_predictions(out, read, force=arguments.force)
     gc.disable()  # what imports make is there to stay; to look for garbage in it takes a tenth of the time
 
+    from vitrail.runtime.choice import EngineChoice
     from vitrail.verbs.network import FileSettings
     from vitrail.verbs.predict import ClassifierSettings
 
@@ -85,7 +88,7 @@ def run(arguments: Arguments) -> int:
         labels=arguments.labels,
         batch=arguments.batch,
         workers=arguments.workers,
-        compiled=arguments.compile,
+        engine=EngineChoice(engine=arguments.engine, precision=arguments.precision),
         threads=arguments.threads,
         text_embeddings=arguments.text_embeddings,
         file=FileSettings(

@@ -6,8 +6,8 @@ from typing import TypeVar
 from vitrail.base.ranks import Ranks
 from vitrail.cli.names import in_flags
 from vitrail.cli.say import say
-from vitrail.runs.config import Device, Execution
-from vitrail.training.loop import StoppedError
+from vitrail.runs.execution import Device, Execution
+from vitrail.training.endings import StoppedError
 from vitrail.training.signals import Interruption, StopSignal
 from vitrail.verbs.frame import STOPPED, training_frame
 

@@ -13,15 +13,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from vitrail.base.errors import ConfigError, InputError
-from vitrail.cli.model_file import FileFlags, hints
-from vitrail.cli.progress import progress
-from vitrail.cli.report import Device, Positional, Switch, flag, print_json
-from vitrail.cli.say import say
-from vitrail.cli.tables import print_tables
+from vitrail.cli.page_flags import PageFlags, page_keywords, print_page
+from vitrail.cli.report import Positional, Switch, flag
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(FileFlags):
+class Arguments(PageFlags):
     """Flags of `vitrail stress`."""
 
     models: Annotated[tuple[str, ...], Positional, flag("MODEL [MODEL ...] DATA")]
@@ -38,8 +35,6 @@ class Arguments(FileFlags):
     """Steps of an attack."""
     split: Annotated[str | None, flag("NAME", "test, else val, else everything")] = None
     """The split to measure on."""
-    labels: Annotated[str | None, flag("FILE", "those in each model's file")] = None
-    """The models' class names: a name a line, or a JSON list, in the order of their outputs."""
     all_classes: Switch = False
     """Keep the classes that the data lacks among the answers."""
     batch: int = 64
@@ -50,18 +45,6 @@ class Arguments(FileFlags):
     """Decides which images are drawn, and every draw of every test."""
     root: Annotated[str | None, flag("FOLDER", "the manifest's own")] = None
     """Where the paths of a CSV or JSON-lines file start from."""
-    out: Annotated[str | None, flag("FOLDER", "none")] = None
-    """Write a page, charts, a JSON and a CSV file."""
-    force: Switch = False
-    """Let --out write into a folder that holds other files."""
-    json: Switch = False
-    """Write JSON to stdout."""
-    pickle: Switch = False
-    """Let torch's pickled files be opened, of which only tensors are read."""
-    threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
-    """Threads for computing on the CPU."""
-    device: Device = "auto"
-    """Where to compute; auto takes a GPU if there is one."""
 
 
 def run(arguments: Arguments) -> None:
@@ -81,27 +64,14 @@ def run(arguments: Arguments) -> None:
         budget=arguments.budget,
         steps=arguments.steps,
         split=arguments.split,
-        labels=arguments.labels,
         all_classes=arguments.all_classes,
         batch=arguments.batch,
         resamples=arguments.bootstrap,
         seed=arguments.seed,
         root=arguments.root,
-        out=arguments.out,
-        force=arguments.force,
-        pickle=arguments.pickle,
-        threads=arguments.threads,
-        device=arguments.device,
-        progress=progress,
-        note=lambda sentence: say(sentence),
-        **hints(arguments),
+        **page_keywords(arguments),
     )
-    if "page" in result.files:
-        say(f"the page is {result.files['page']}; open it in a browser.")
-    if arguments.json:
-        print_json(result.to_dict())
-    else:
-        print_tables(result.tables(), arguments)
+    print_page(result, arguments)
 
 
 def _severities(words: tuple[str, ...]) -> list[int]:

@@ -10,6 +10,11 @@ from vitrail.cli.report import Device, Switch, flag, parse_size
 
 RULE = "the recipe's, or chosen from the data"
 Number = Annotated[float | None, flag("FLOAT", RULE)]
+MixerName = Literal["attention", "axial", "window", "sparse", "linear", "pooling", "identity", "mlp", "convolution"]
+Mixer = Annotated[
+    MixerName | None,
+    flag("attention|axial|window|sparse|linear|pooling|identity|mlp|convolution", "the model's"),
+]
 Count = Annotated[int | None, flag("INT", RULE)]
 
 
@@ -89,6 +94,27 @@ class RunFlags:
     """Resume although the files of the data have other times: their images are the same."""
     set: Annotated[tuple[str, ...], flag("PATH=VALUE [...]", "none")] = ()
     """Any setting of config.json by its path, such as augmentation.flip=0 or optimizer.beta2=0.95."""
+    json: Switch = False
+    """Write the result as JSON to stdout."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScratchFlags(RunFlags):
+    """Further flags of a run that begins with random weights."""
+
+    model: Annotated[str | None, flag("MODEL", RULE)] = None
+    """A model of `vitrail models`, such as S/16, R50+B/16 or R50x1."""
+    mixer: Mixer = None
+    """How the tokens of a block mix: attention over all, or another mixer (docs/models.md)."""
+    channels: Annotated[int | None, flag("INT", "the data's")] = None
+    """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
+    config: Annotated[str | None, flag("FILE", "none")] = None
+    """Run these settings again: the config.json of a run."""
+    resume: Annotated[str | None, flag("RUN", "none")] = None
+    """Resume the run in this folder, with its own settings."""
+    extend: Annotated[str | None, flag("RUN", "none")] = None
+    """Train the run in this folder for longer, as a new run that begins with its state: --steps, --epochs or --minutes
+    more."""
 
 
 @dataclass(frozen=True, kw_only=True)

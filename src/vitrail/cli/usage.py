@@ -8,6 +8,7 @@ import argparse
 import types
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, fields
+from inspect import get_annotations
 from types import ModuleType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -77,9 +78,11 @@ def parse(verb: str, module: ModuleType, words: Sequence[str]) -> Any:
 
 
 def read_fields(arguments: type) -> list[Field]:
-    """List what a verb takes, in the order of the fields."""
+    """List what a verb takes: its own first, then what it shares with other verbs."""
     hints = get_type_hints(arguments, include_extras=True)
-    return [_field(field.name, hints[field.name], field.default) for field in fields(arguments)]
+    owners = {name: rank for rank, kind in reversed([*enumerate(arguments.__mro__)]) for name in get_annotations(kind)}
+    ordered = sorted(fields(arguments), key=lambda field: owners[field.name])
+    return [_field(field.name, hints[field.name], field.default) for field in ordered]
 
 
 def _field(dest: str, hint: Any, default: Any) -> Field:

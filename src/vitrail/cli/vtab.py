@@ -59,9 +59,9 @@ class Arguments:
     """Attention heads of MODEL, where its file does not state them."""
     architecture: Annotated[str | None, flag("NAME", "that of the file")] = None
     """The model's name in its library, such as timm's, or of a way to prepare images (google, timm, huggingface,
-    torchvision, swag, imagenet, clip), where the file does not tell."""
+    torchvision, swag, imagenet, clip), where the file does not state it."""
     pickle: Switch = False
-    """Let torch's pickled files be opened, of which only tensors are read."""
+    """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
     """Write JSON to stdout."""
 

@@ -211,7 +211,7 @@ class Opened:
         )
 
     def _strangers(self, split: str | None) -> list[str]:
-        """Say, with the training images, which other split has classes that they lack."""
+        """Return a note, for the training images, about splits with classes that they lack."""
         if split != "train" or self.explicit or self.is_one_pile():
             return []
         odd = np.unique(self.pile.targets[self.targets == classes.UNKNOWN])

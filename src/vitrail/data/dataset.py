@@ -90,7 +90,7 @@ class Dataset:
     def image(self, index: int, *, needed: RowsNeeded | None = None) -> Pixels:
         """Return image `index` as pixels; one that is broken raises an `ImageError` with its name.
 
-        Whoever `needed` only some rows from the top may get nonsense below them, and sooner.
+        A caller that `needed` only some rows from the top may get nonsense below them, and sooner.
         """
         try:
             stored = self.read(index)

@@ -125,7 +125,7 @@ def _folder(path: Path, root: Path | None, loose: bool) -> Pile:
 
 
 def _noted(pile: Pile, path: Path, read: list[Path]) -> Pile:
-    """Say which folders were left alone because files beside them decided what this is: they may be the classes."""
+    """Add a note about folders that were left alone because files beside them decided the kind: they may be classes."""
     used = {file.parent for file in read}
     others = sorted(entry.name for entry in path.iterdir() if entry.is_dir() and entry not in used)
     others = [name for name in others if not name.startswith(".")]

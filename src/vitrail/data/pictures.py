@@ -57,7 +57,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def missing(name: str) -> str:
-    """Say that nothing is there, and what is near."""
+    """Return the sentence about a missing file, with similar names."""
     if "://" in name:
         return "it is not on this machine, and nothing is fetched; give a file."
     path = Path(name)

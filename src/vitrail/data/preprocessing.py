@@ -76,13 +76,19 @@ class Preprocessing:
         """Channels of the images that this is for."""
         return len(self.mean)
 
+    @property
+    def canvas(self) -> tuple[int, int]:
+        """The smallest image of which the centre is cut out; one of this size is not resized."""
+        high, wide = (math.floor(side / self.crop_fraction + 1e-6) for side in self.image_size)
+        return high, wide
+
     def resized(self, height: int, width: int) -> tuple[int, int]:
         """Return the size of an image before the centre is cut out: with `crop` it keeps its proportions.
 
         It is nowhere smaller than what is cut out. For square sizes the long side is rounded down, as torchvision
         does; for others both are rounded, as timm does.
         """
-        high, wide = (math.floor(side / self.crop_fraction + 1e-6) for side in self.image_size)
+        high, wide = self.canvas
         if self.geometry == "square":
             return high, wide
         if high == wide:

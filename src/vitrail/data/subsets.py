@@ -53,9 +53,9 @@ def fraction_of(dataset: Dataset, fraction: float, seed: int) -> Dataset:
 
 
 def some_of(dataset: Dataset, count: int, seed: int) -> Dataset:
-    """Return so many images drawn at random, or all where there are fewer; fewer images are among more."""
+    """Return `count` images drawn at random, or all where there are fewer; a smaller draw is part of a larger one."""
     if count < 1:
-        raise ConfigError(f"{count} images are none; give 1 or more.")
+        raise ConfigError(f"the number of images is {count}, but must be at least 1.")
     order = np.argsort(keys(key(seed, "some"), dataset.rows), kind="stable")
     return dataset.take(np.sort(order[:count]))
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from vitrail.evaluation.features import Matrix
 
 COLLAPSED = 0.02
-"""The spread below which features say next to nothing about an image."""
+"""The spread below which features hold next to nothing about an image."""
 
 
 def spread(features: Matrix) -> float:

@@ -37,14 +37,15 @@ class Positions:
     """Of relative positions: a vector for each offset between two tokens of the sequence, 0 in the middle, by block."""
 
 
-def block_branches(layer: int, *, heads: int, head_dim: int) -> list[Branch]:
-    """Name the branches of an encoder block, and each of its heads."""
+def block_branches(layer: int, *, heads: int, head_dim: int, mixer: tuple[str, ...]) -> list[Branch]:
+    """Name the branches of an encoder block, and each of its heads; `mixer` names the last weights of its mixer."""
     prefix, name = f"encoder.blocks.{layer}.", f"block {layer}"
-    attention, mlp = (
-        tuple(f"{prefix}{part}.out.{kind}" for kind in ("weight", "bias")) for part in ("attention", "mlp")
-    )
+    attention = tuple(f"{prefix}attention.{part}" for part in mixer)
+    mlp = (f"{prefix}mlp.out.weight", f"{prefix}mlp.out.bias")
+    word = "attention" if heads else "mixer"
+    first = [Branch(name=f"{name}, {word}", kind="attention", layer=layer, weights=attention)] if attention else []
     return [
-        Branch(name=f"{name}, attention", kind="attention", layer=layer, weights=attention),
+        *first,
         Branch(name=f"{name}, MLP", kind="mlp", layer=layer, weights=mlp),
         *(
             Branch(

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Queries, Tokens
 from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
+from vitrail.model.patches import Size
 from vitrail.model.rotary import Rotation, rotate
 from vitrail.model.trace import MapRecorder
 from vitrail.model.units import Unit
@@ -90,6 +91,7 @@ class SelfAttention(nn.Module):
         first_only: bool = False,
         maps: MapRecorder | None = None,
         rotation: Rotation | None = None,
+        grid: Size | None = None,  # noqa: ARG002 - for mixers on a grid
     ) -> KeptTokens:
         """Let every token attend to every token, or only the first one; `maps` asks for A of some heads."""
         if first_only and maps is None and rotation is None:  # one query needs neither keys nor values

@@ -6,9 +6,11 @@ from typing import Any
 import torch
 
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.model import resnet, vit  # noqa: F401 - each registers its kind of model
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model import axial_resnet, resnet, vit  # noqa: F401 - each registers its kind of model
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.init import initialise
+from vitrail.model.mixer_settings import as_mixer
 from vitrail.model.patches import Size
 from vitrail.model.variants import named_config
 
@@ -38,6 +40,8 @@ def configure(name: str, **settings: Any) -> ModelConfig:
     for field in ("image_size", "patch_size"):
         if field in settings:
             settings[field] = as_size(settings[field])
+    if "mixer" in settings:
+        settings["mixer"] = as_mixer(settings["mixer"])
     return named_config(name, **settings)
 
 
@@ -50,7 +54,8 @@ def config_of(model: str | ModelConfig | Model, **settings: Any) -> ModelConfig:
     for name in sorted(settings.keys() - names):
         raise ConfigError(f"the model ({config.summary}) has no setting {name!r}.{did_you_mean(name, names)}")
     sizes = {name: as_size(settings[name]) for name in settings.keys() & {"image_size", "patch_size"}}
-    return replace(config, **settings | sizes)
+    mixers = {name: as_mixer(settings[name]) for name in settings.keys() & {"mixer"}}
+    return replace(config, **settings | sizes | mixers)
 
 
 def as_size(size: int | Size) -> Size:

@@ -1,21 +1,14 @@
 """The settings of a Vision Transformer: one frozen dataclass, checked when it is made."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from vitrail.base.errors import ConfigError, GridError
+from vitrail.base.errors import GridError
 from vitrail.model.backbone import BackboneConfig
-from vitrail.model.checks import (
-    check_choice,
-    check_count,
-    check_divides,
-    check_positive,
-    check_probability,
-    check_size,
-)
-from vitrail.model.contract import ModelConfig, Move
+from vitrail.model.family import ModelConfig, Move
 from vitrail.model.gelu import Gelu
+from vitrail.model.mixer_settings import FullAttention, MixerConfig
 from vitrail.model.patches import Size, fitting, patch_grid, size_text
 from vitrail.model.positions import Placement, PositionKind, ResizeWay
 from vitrail.model.rotary import RotaryConfig
@@ -31,7 +24,7 @@ class ViTConfig(ModelConfig, kind="vit"):
     noun = "Vision Transformer"
     fixed = (
         *("dim", "depth", "num_heads", "mlp_dim", "mlp", "channels", "backbone", "registers", "distillation_token"),
-        *("positions", "position_placement", "norm_embedded", "norm_encoded"),
+        *("positions", "position_placement", "norm_embedded", "norm_encoded", "mixer"),
     )
     dim: int
     """Width D of every token."""
@@ -80,6 +73,8 @@ class ViTConfig(ModelConfig, kind="vit"):
     """Leave out pixels at the right and the bottom that fill no patch, as a convolution does; else they are refused."""
     mlp: MlpKind = "gelu"
     """The MLP of a block: two layers with a GELU between, or SwiGLU, whose hidden layer a third one gates."""
+    mixer: MixerConfig = field(default_factory=FullAttention)
+    """How the patches of a block mix: attention, axial, window, sparse, linear, pooling, identity, mlp, convolution."""
     layer_scale: float | None = None
     """Initial value of a learned factor on each channel of every branch (DeiT III, DINOv2); None has none."""
     gelu: Gelu = "tanh"
@@ -95,86 +90,11 @@ class ViTConfig(ModelConfig, kind="vit"):
 
     def __post_init__(self) -> None:
         """Fill in the class token and refuse what cannot be built."""
+        from vitrail.model.config_checks import check_vit  # which reads these settings
+
         if self.class_token is None:
             object.__setattr__(self, "class_token", self.pool in ("class-token", "class-and-mean", "distilled"))
-        check_choice("pool", self.pool, get_args(Pool))
-        check_choice("positions", self.positions, get_args(PositionKind))
-        check_choice("position_placement", self.position_placement, get_args(Placement))
-        check_choice("position_resize", self.position_resize, get_args(ResizeWay))
-        check_choice("gelu", self.gelu, get_args(Gelu))
-        check_choice("mlp", self.mlp, get_args(MlpKind))
-        check_positive(
-            dim=self.dim, depth=self.depth, num_heads=self.num_heads, mlp_dim=self.mlp_dim, channels=self.channels
-        )
-        check_size("image_size", self.image_size)
-        check_size("patch_size", self.patch_size)
-        check_count("num_classes", self.num_classes)
-        check_count("registers", self.registers)
-        for name in ("representation_size", "projection_size"):
-            if (width := getattr(self, name)) is not None:
-                check_positive(**{name: width})
-        check_probability(
-            dropout=self.dropout, attention_dropout=self.attention_dropout, stochastic_depth=self.stochastic_depth
-        )
-        check_divides("num_heads", self.num_heads, "dim", self.dim)
-        check_positive(pool_heads=self.pool_heads or self.num_heads)
-        check_divides("pool_heads", self.pool_heads or self.num_heads, "dim", self.dim)
-        self._check_combinations()
-        _ = self.grid
-
-    def _check_combinations(self) -> None:
-        """Refuse settings that are fine one by one but not together."""
-        if self.pool in ("class-token", "class-and-mean", "distilled") and not self.class_token:
-            raise ConfigError(
-                f"{self.pool} pooling needs a class token, but class_token is False; "
-                "set class_token=True or choose pool='mean' or 'attention'."
-            )
-        if self.pool == "distilled" and not self.distillation_token:
-            raise ConfigError(
-                "distilled pooling needs a distillation token, but distillation_token is False; "
-                "set distillation_token=True or choose pool='class-token'."
-            )
-        if self.distillation_token and not self.class_token:
-            raise ConfigError("a distillation token follows a class token, but class_token is False; set it to True.")
-        if self.norm_pooled and not self.norm_encoded:
-            raise ConfigError("norm_pooled moves the last LayerNorm, but norm_encoded is False; set it to True.")
-        if self.norm_pooled and self.pool != "mean":
-            raise ConfigError(
-                f"norm_pooled moves the last LayerNorm after the mean over tokens, but pool is {self.pool!r}; "
-                "set pool='mean' or norm_pooled=False."
-            )
-        if self.representation_size and self.projection_size:
-            raise ConfigError(
-                "representation_size and projection_size are both given, but a head has at most one of the two layers; "
-                "leave one out."
-            )
-        self._check_positions()
-
-    def _check_positions(self) -> None:
-        """Refuse positions that do not go with the width, with each other, or with further tokens."""
-        divisor = {"learned-2d": 2, "sincos-2d": 4}.get(self.positions, 1)
-        if self.dim % divisor:
-            raise ConfigError(
-                f"positions={self.positions!r} splits dim into {divisor} equal parts, but dim is {self.dim}; "
-                f"choose a dim that {divisor} divides, or positions='learned-1d'."
-            )
-        if self.position_placement != "input" and self.positions in ("none", "relative"):
-            raise ConfigError(
-                f"positions={self.positions!r} are not added to tokens, so they take no placement "
-                f"{self.position_placement!r} (Table 8 has no such cell); leave position_placement at 'input'."
-            )
-
-        inside = self.positions == "relative" or self.position_placement != "input"
-        if inside and (self.registers or self.distillation_token or self.rotary):
-            raise ConfigError(
-                f"positions {self.positions!r} placed at {self.position_placement!r} know the class token and patches "
-                "only; with registers, a distillation token or rotary positions choose others, at the input."
-            )
-        if self.rotary is not None and self.dim // self.num_heads % 4:
-            raise ConfigError(
-                f"rotary positions split a head into 4 equal parts, but it has {self.dim // self.num_heads} values; "
-                f"choose another num_heads than {self.num_heads}."
-            )
+        check_vit(self)
 
     @property
     def grid(self) -> Size:
@@ -227,7 +147,7 @@ class ViTConfig(ModelConfig, kind="vit"):
     @property
     def attention_shape(self) -> Size:
         """Blocks with attention maps, and heads of each."""
-        return self.depth, self.num_heads
+        return (self.depth, self.num_heads) if self.mixer.has_maps else (0, 0)
 
     @property
     def feature_width(self) -> int:
@@ -291,7 +211,7 @@ class ViTConfig(ModelConfig, kind="vit"):
         """Resize the patch kernel for another patch size and positions for another grid; leave a tanh layer behind."""
         from vitrail.model.moves import move_vit  # which reads these settings
 
-        assert isinstance(old, ViTConfig)  # noqa: S101 - one file tells of one kind
+        assert isinstance(old, ViTConfig)  # noqa: S101 - one file is of one kind
         return move_vit(self, old, names)
 
     def shrunk(self, image_size: Size) -> "ViTConfig":
@@ -313,29 +233,13 @@ class ViTConfig(ModelConfig, kind="vit"):
 
     def check_patches(self, *, drop: float, sizes: Sequence[Size]) -> None:
         """Refuse to drop patches or change the grid where positions are inside the encoder, which has one grid."""
-        if (drop or sizes) and (self.positions == "relative" or self.position_placement != "input"):
-            raise ConfigError(
-                f"positions {self.positions!r} placed at {self.position_placement!r} belong to one full grid; to drop "
-                "patches or to train at other sizes, choose positions that are added at the input."
-            )
-        for size in sizes:
-            _ = replace(self, image_size=size)
+        from vitrail.model.config_checks import check_vit_patches
+
+        check_vit_patches(self, drop=drop, sizes=sizes)
 
     def check_tokens(self, image_size: Size) -> Size:
         """Return the grid, or refuse what sees hidden pixels all the same, or has weights that no patch reaches."""
-        if self.backbone is not None:
-            raise ConfigError(
-                "the convolutions of a hybrid see hidden patches from those beside them; choose a model without one."
-            )
-        for name, idle in (
-            ("pool", self.pool == "attention"),
-            ("norm_pooled", self.norm_pooled),
-            ("representation_size", self.representation_size is not None),
-            ("projection_size", self.projection_size is not None),
-        ):
-            if idle:
-                raise ConfigError(
-                    f"{name} is {getattr(self, name)!r}, whose weights learn nothing where patches are predicted; "
-                    "choose pool='mean' or 'class-token', and no layer between it and the head."
-                )
+        from vitrail.model.config_checks import check_vit_tokens
+
+        check_vit_tokens(self)
         return patch_grid(image_size, self.patch_size)

@@ -26,7 +26,7 @@ class Corruption:
 
 
 def corrupt(patches: Patches, corruption: Corruption) -> Patches:
-    """Hide and exchange embeddings; positions are added later, so that a hidden patch still says where it is."""
+    """Hide and exchange embeddings; positions are added later, so that a hidden patch still has its place."""
     dim = patches.shape[2]
     moved = patches.gather(1, _wide(corruption.sources, dim))
     exchanged = patches.scatter(1, _wide(corruption.replaced, dim), moved)

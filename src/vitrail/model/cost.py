@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from vitrail.base.readable import counted
 from vitrail.base.table import Table, Tabular
 from vitrail.model.build import build
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -5,10 +5,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from vitrail.base.shapes import KeptTokens, PositionTable, Tokens
-from vitrail.model.attention import attention_cost
 from vitrail.model.config import ViTConfig
-from vitrail.model.mixers import make_mixer
+from vitrail.model.mixers import make_mixer, mixer_cost
 from vitrail.model.mlp import make_mlp, mlp_cost
+from vitrail.model.patches import Size
 from vitrail.model.positions import make_positions
 from vitrail.model.rotary import Rotation
 from vitrail.model.trace import NOTHING, MapRecorder, Recorder, Take
@@ -44,10 +44,11 @@ class EncoderBlock(nn.Module):
         maps: MapRecorder | None = None,
         rotation: Rotation | None = None,
         units: Take | None = None,
+        grid: Size | None = None,
     ) -> KeptTokens:
         """Map z_(l-1) to z_l, or to its first token only, which takes far less work; `maps` asks for A."""
         kept = tokens[:, :1] if first_only else tokens
-        mixed = self.attention(self.norm1(tokens), first_only=first_only, maps=maps, rotation=rotation)
+        mixed = self.attention(self.norm1(tokens), first_only=first_only, maps=maps, rotation=rotation, grid=grid)
         kept = kept + self.skip(mixed, self.scale1)  # Eq. 2
         return kept + self.skip(self.mlp(self.norm2(kept), units=units), self.scale2)  # Eq. 3
 
@@ -84,16 +85,20 @@ class Encoder(nn.Module):
         first_only: bool = False,
         recorder: Recorder = NOTHING,
         rotation: Rotation | None = None,
+        grid: Size | None = None,
     ) -> KeptTokens:
-        """Encode the sequence; with `first_only` the last block computes only the first token."""
+        """Encode the sequence; with `first_only` the last block computes only the first token.
+
+        `grid` is that of the images, where it is not the model's own.
+        """
         last = len(self.blocks) - 1
         for layer, block in enumerate(self.blocks):
             placed, alone, maps = self.place(tokens, layer), first_only and layer == last, recorder.maps.get(layer)
             if self.recompute and torch.is_grad_enabled() and maps is None:  # a map that is kept is not computed again
-                tokens = checkpoint(block, placed, first_only=alone, rotation=rotation, use_reentrant=False)
+                tokens = checkpoint(block, placed, first_only=alone, rotation=rotation, grid=grid, use_reentrant=False)
             else:
                 units = recorder.activations(f"block {layer}")
-                tokens = block(placed, first_only=alone, maps=maps, rotation=rotation, units=units)
+                tokens = block(placed, first_only=alone, maps=maps, rotation=rotation, units=units, grid=grid)
             recorder.layer(layer + 1, tokens)
         return self.finish(tokens)
 
@@ -115,8 +120,8 @@ def encoder_costs(config: ViTConfig) -> list[Unit]:
     wide = config.num_tokens * config.dim
     scales = 0 if config.layer_scale is None else 2 * wide
     norms = Unit(macs=0, activations=2 * wide + 4 * config.num_tokens + scales, entry=wide)
-    block = norms + attention_cost(config) + mlp_cost(config)
+    blocks = [norms + mixer_cost(config, layer) + mlp_cost(config) for layer in range(config.depth)]
     if config.pool != "class-token":
-        return [block] * config.depth
-    activations = wide + attention_cost(config, first_only=True).activations  # one token's MLP keeps little
-    return [block] * (config.depth - 1) + [Unit(macs=block.macs, activations=activations, entry=wide)]
+        return blocks
+    activations = wide + mixer_cost(config, config.depth - 1, first_only=True).activations  # one token's MLP is little
+    return [*blocks[:-1], Unit(macs=blocks[-1].macs, activations=activations, entry=wide)]

@@ -13,6 +13,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from vitrail.model.contract import Model
+from vitrail.model.grouped import Grouping
 from vitrail.model.positions import SinCos2d, sincos_2d
 from vitrail.model.rotary import Rotary
 
@@ -71,9 +72,12 @@ INITIAL_VALUES: tuple[tuple[str, Fill], ...] = (
     ("embedding.registers", normal(0.02)),
     ("*.scale?", ones),  # LayerScale: the value of the settings takes its place
     ("*positions.*", normal(0.02)),
-    ("*.attention.offsets", normal(0.02)),
-    ("*.attention.qkv.weight", stacked_xavier_uniform(3)),
+    ("*.offsets", normal(0.02)),  # relative positions
+    ("*.qkv.weight", stacked_xavier_uniform(3)),
     ("*.attention.out.weight", xavier_uniform),
+    ("*.attention.hidden.weight", xavier_uniform),  # the MLP over patches, as that over channels
+    ("*.attention.hidden.bias", normal(1e-6)),
+    ("*.attention.depthwise.weight", lecun_normal),
     ("*.mlp.*.weight", xavier_uniform),
     ("*.mlp.*.bias", normal(1e-6)),
     ("head.pool.probe", xavier_uniform),
@@ -86,7 +90,8 @@ INITIAL_VALUES: tuple[tuple[str, Fill], ...] = (
     # The ResNet of a hybrid: each unit starts as its shortcut
     ("backbone.stages.*.norm3.weight", zeros),
     ("backbone.*conv*.weight", lecun_normal),
-    # BiT's ResNet
+    # BiT's ResNet, with or without axial attention
+    ("stages.*.out.weight", xavier_uniform),
     ("root.weight", lecun_normal),
     ("stages.*.conv*.weight", lecun_normal),
     ("stages.*.shortcut.weight", lecun_normal),
@@ -123,5 +128,8 @@ def fill_fixed_tables(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, SinCos2d):
             module.table.copy_(sincos_2d(module.dim, module.grid, class_entry=module.class_entry))
+        if isinstance(module, Grouping):
+            for name, table in module.compute(module.grid).items():
+                module.get_buffer(name).copy_(table)
         if isinstance(module, Rotary):
             module.table.copy_(module.compute(module.grid))

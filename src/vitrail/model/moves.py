@@ -7,7 +7,7 @@ from torch import Tensor
 
 from vitrail.base.errors import ConfigError
 from vitrail.model.config import ViTConfig
-from vitrail.model.contract import Move
+from vitrail.model.family import Move
 from vitrail.model.patches import resize_patch_kernel, size_text
 from vitrail.model.positions import resize_for_grid
 
@@ -19,6 +19,11 @@ def move_vit(new: ViTConfig, old: ViTConfig, names: Iterable[str]) -> Move:
     if new.patch_size != old.patch_size:
         resized["embedding.projection.weight"] = partial(resize_patch_kernel, old=old.patch_size, new=new.patch_size)
         notes.append(f"the patch kernel was resized from {size_text(old.patch_size)} to {size_text(new.patch_size)}.")
+    if new.grid != old.grid and not new.mixer.any_grid:
+        raise ConfigError(
+            f"the mixer {new.mixer.kind!r} has a weight for each patch of its grid of {size_text(old.grid)}, so that "
+            f"it cannot move to one of {size_text(new.grid)}; keep the size of images and patches."
+        )
     if new.grid != old.grid:
         tables = {name: resize_for_grid(name, old.grid, new.grid, way=new.position_resize) for name in names}
         resized |= {name: resize for name, resize in tables.items() if resize is not None}

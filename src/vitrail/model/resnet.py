@@ -5,9 +5,10 @@ symmetric, and kernels are divided by sqrt(var + eps).
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import get_args
+from typing import ClassVar, get_args
 
 import torch.nn.functional as F
 from torch import Generator, nn
@@ -15,11 +16,12 @@ from torch import Generator, nn
 from vitrail.base.errors import ConfigError
 from vitrail.base.shapes import FeatureMap, Images, KeptPatches, Kernel, Representation
 from vitrail.model.anatomy import Branch, unit_branches
-from vitrail.model.bottlenecks import bottlenecks, halved, root_cost
+from vitrail.model.bottlenecks import Bottleneck, bottlenecks, halved, root_cost
 from vitrail.model.checks import check_choice, check_count, check_divides, check_positive, check_size
-from vitrail.model.contract import Layer, Model, ModelConfig
+from vitrail.model.contract import Layer, Model
 from vitrail.model.convolution import Stage, Standardisation, make_conv, make_norm
 from vitrail.model.corruption import Corruption
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.model.trace import NOTHING, Encoded, Recorder, Reduce, ReduceUnits, ResNetTrace, Selection, Take, select
 from vitrail.model.units import Unit
@@ -31,7 +33,7 @@ class ResNetConfig(ModelConfig, kind="resnet"):
     """A BiT ResNet."""
 
     noun = "ResNet"
-    fixed = ("channels", "blocks", "width")
+    fixed: ClassVar[tuple[str, ...]] = ("channels", "blocks", "width")
     blocks: tuple[int, ...]
     """Units in each stage; (3, 4, 6, 3) for R50."""
     width: int = 64
@@ -68,6 +70,10 @@ class ResNetConfig(ModelConfig, kind="resnet"):
             size = halved(size)
         return size
 
+    def units(self) -> Iterator[Bottleneck]:
+        """Yield the sizes of every unit of every stage."""
+        return bottlenecks(self.blocks, self.width, halved(halved(self.image_size)))
+
     @property
     def num_blocks(self) -> int:
         """Count the units of all stages."""
@@ -93,7 +99,8 @@ class PreActivationUnit(nn.Module):
         super().__init__()
         outputs = 4 * width
         self.norm1, self.conv1 = make_norm(config, inputs), _conv(config, inputs, width, 1)
-        self.norm2, self.conv2 = make_norm(config, width), _conv(config, width, width, 3, stride=stride)
+        self.norm2 = make_norm(config, width)
+        self.conv2: nn.Module = _conv(config, width, width, 3, stride=stride)
         self.norm3, self.conv3 = make_norm(config, width), _conv(config, width, outputs, 1)
         self.shortcut = _conv(config, inputs, outputs, 1, stride=stride) if inputs != outputs or stride != 1 else None
 
@@ -118,18 +125,17 @@ class ResNet(Model, config=ResNetConfig):
     def __init__(self, config: ResNetConfig) -> None:
         super().__init__(config)
         self.root = _conv(config, config.channels, config.width, 7, stride=2)
+        shapes = config.units()
         self.stages = nn.ModuleList()
-        inputs = config.width
         for stage, units in enumerate(config.blocks):
-            width = config.width * 2**stage
-            blocks = Stage()
-            for unit in range(units):
-                stride = 2 if stage > 0 and unit == 0 else 1
-                blocks.append(PreActivationUnit(config, inputs, width, stride=stride))
-                inputs = 4 * width
-            self.stages.append(blocks)
-        self.norm = make_norm(config, inputs)
-        self.linear = nn.Linear(inputs, config.num_classes) if config.num_classes else None
+            strides = [2 if stage > 0 and unit == 0 else 1 for unit in range(units)]
+            self.stages.append(Stage(*(self.make_unit(next(shapes), stride) for stride in strides)))
+        self.norm = make_norm(config, config.feature_width)
+        self.linear = nn.Linear(config.feature_width, config.num_classes) if config.num_classes else None
+
+    def make_unit(self, shape: Bottleneck, stride: int) -> nn.Module:
+        """Build a unit of a stage."""
+        return PreActivationUnit(self.config, shape.inputs, shape.width, stride=stride)
 
     @property
     def last_linear(self) -> nn.Linear | None:
@@ -183,15 +189,15 @@ class ResNet(Model, config=ResNetConfig):
     def units(self) -> list[Unit]:
         """Count the root, each unit, and the head with the last norm."""
         config = self.config
-        size = halved(halved(config.image_size))
         units = [root_cost(config.width, config.channels, config.image_size, same=False)]
-        for unit in bottlenecks(config.blocks, config.width, size):
-            before, after = math.prod(unit.before), math.prod(unit.after)
-            activations = 2 * unit.inputs * before + 2 * unit.width * (before + after)  # three norms with their ReLUs
-            size = unit.after
-            units.append(unit.cost(activations=activations))
-        cells, width = math.prod(size), config.feature_width
+        units += [self.unit_cost(unit) for unit in config.units()]
+        cells, width = math.prod(config.feature_grid), config.feature_width
         return [*units, Unit(macs=width * config.num_classes, activations=(2 * cells + 1) * width, entry=width * cells)]
+
+    def unit_cost(self, unit: Bottleneck) -> Unit:
+        """Count a unit, whose three norms and their ReLUs keep their inputs."""
+        before, after = math.prod(unit.before), math.prod(unit.after)
+        return unit.cost(activations=2 * unit.inputs * before + 2 * unit.width * (before + after))
 
     def trace(self, images: Images) -> ResNetTrace:
         """Run one pass and return every named intermediate."""
@@ -212,5 +218,5 @@ class ResNet(Model, config=ResNetConfig):
 
     def shrink(self, images: Images) -> FeatureMap:
         """Apply the root; the border of the max-pool is zero as in BiT, which can be the maximum before any ReLU."""
-        check_images(images, self.config.channels, None)
+        check_images(images, self.config.channels, None if self.config.any_size else self.config.image_size)
         return F.max_pool2d(F.pad(self.root(images.to(self.root.weight.dtype)), (1, 1, 1, 1)), 3, stride=2)

@@ -5,8 +5,10 @@ import re
 from typing import Any
 
 from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.model.axial_resnet import AxialResNetConfig
 from vitrail.model.backbone import BackboneConfig
 from vitrail.model.config import ViTConfig
+from vitrail.model.mixer_settings import AxialAttention
 from vitrail.model.resnet import ResNetConfig
 
 
@@ -41,13 +43,13 @@ RESNET_BLOCKS: dict[str, tuple[int, ...]] = {
 }
 
 VIT_NAMES = tuple(f"{size}/{patch}" for size in ("Ti", "S", "B", "L", "H") for patch in (8, 14, 16, 32))
-VIT_NAMES += ("g/14", "G/14")
+VIT_NAMES += ("g/14", "G/14", "Axial-B/16", "Axial-B/32")
 HYBRID_NAMES = ("R+Ti/16", "R26+S/32", "R50+B/16", "R50+B/32", "R50+L/16", "R50+L/32")
-RESNET_NAMES = ("R50x1", "R50x2", "R50x3", "R101x1", "R101x3", "R152x1", "R152x2", "R152x4", "R200x3")
+RESNET_NAMES = ("R50x1", "R50x2", "R50x3", "R101x1", "R101x3", "R152x1", "R152x2", "R152x4", "R200x3", "Axial-R50x1")
 NAMES = VIT_NAMES + HYBRID_NAMES + RESNET_NAMES
 
 _NAME = re.compile(
-    r"(?:(?P<resnet>R(?P<layers>\d*)(?:x(?P<width>\d+))?)(?P<plus>\+)?)?"
+    r"(?P<axial>Axial-)?(?:(?P<resnet>R(?P<layers>\d*)(?:x(?P<width>\d+))?)(?P<plus>\+)?)?"
     r"(?:(?:ViT-)?(?P<size>[A-Za-z]+)/(?P<patch>\d+)(?:x(?P<patch_width>\d+))?)?"
 )
 
@@ -55,7 +57,8 @@ _NAME = re.compile(
 def named_config(name: str, **settings: Any) -> ViTConfig | ResNetConfig:
     """Return the config that a name stands for, with the fields in `settings` changed.
 
-    "ViT-" in front of a size is optional, and any patch size is allowed: "B/12", "B/16x8".
+    "ViT-" in front of a size is optional, and any patch size is allowed: "B/12", "B/16x8". "Axial-" makes each block
+    two, one along rows and one along columns, or the 3x3 convolutions of a ResNet attention along both (App. D.6).
     """
     kind, fields = _parse(name)
     names = {field.name for field in dataclasses.fields(kind)}
@@ -71,11 +74,16 @@ def _parse(name: str) -> tuple[type[ViTConfig] | type[ResNetConfig], dict[str, A
     match = _NAME.fullmatch(name.strip())
     if not match or bool(match["plus"]) != bool(match["resnet"] and match["size"]) or not any(match.groups()):
         raise _unknown(name)
+    axial = bool(match["axial"])
     if match["size"] is None:
-        return ResNetConfig, _resnet_fields(name, match["layers"], int(match["width"] or 1))
+        return AxialResNetConfig if axial else ResNetConfig, _resnet_fields(
+            name, match["layers"], int(match["width"] or 1)
+        )
     if match["size"] not in SIZES:
         raise _unknown(name)
     size = dataclasses.asdict(SIZES[match["size"]])
+    if axial:
+        size |= {"depth": 2 * size["depth"], "mixer": AxialAttention(), "pool": "mean"}
     patch = int(match["patch"])
     if patch == 0 or match["patch_width"] == "0":
         raise ConfigError(f"the model {name!r} has patches without pixels; write the patch size as in B/16.")

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Generator, nn
 
-from vitrail.base.errors import InputError
+from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.shapes import Images, KeptPatches, KeptTokens, Kernel, Logits, Pooled, PoolWeights, Representation
 from vitrail.model.anatomy import Branch, Positions, block_branches, unit_branches
 from vitrail.model.config import ViTConfig
@@ -62,7 +62,8 @@ class ViT(Model, config=ViTConfig):
 
     def matrices(self) -> dict[str, int]:
         """Name the kernels of the blocks; q, k and v are three in one."""
-        stacked = {"attention.qkv.weight": 3, "attention.out.weight": 1, "mlp.hidden.weight": 1, "mlp.out.weight": 1}
+        stacked = {f"attention.{name}": parts for name, parts in self.config.mixer.matrices.items()}
+        stacked |= {"mlp.hidden.weight": 1, "mlp.out.weight": 1}
         blocks = range(self.config.depth)
         stacked |= {"mlp.gate.weight": 1} if self.config.mlp == "swiglu" else {}
         return {f"encoder.blocks.{number}.{name}": parts for number in blocks for name, parts in stacked.items()}
@@ -99,8 +100,11 @@ class ViT(Model, config=ViTConfig):
         """Name the units of a hybrid's ResNet, and the branches and heads of each block."""
         config, backbone = self.config, self.config.backbone
         units = [] if backbone is None else unit_branches(backbone.blocks, "backbone.", ("norm3.weight", "norm3.bias"))
-        heads, head_dim = config.num_heads, config.dim // config.num_heads
-        blocks = [block_branches(layer, heads=heads, head_dim=head_dim) for layer in range(config.depth)]
+        heads, head_dim = config.attention_shape[1], config.dim // config.num_heads
+        blocks = [
+            block_branches(layer, heads=heads, head_dim=head_dim, mixer=config.mixer.last)
+            for layer in range(config.depth)
+        ]
         return [*units, *(branch for branches in blocks for branch in branches)]
 
     def units(self) -> list[Unit]:
@@ -128,13 +132,21 @@ class ViT(Model, config=ViTConfig):
         """Map images to tokens."""
         recorder = Recorder(
             layers=select(layers, self.config.depth + 1, "layers"),
-            attention=select(attention, self.config.depth, "blocks"),
+            attention=self.select_maps(attention),
             heads=select(heads, self.config.num_heads, "heads"),
             reduce=reduce,
             units=units,
         )
         patches = PatchChoice(kept=kept, drop=drop_patches, generator=generator, corruption=corruption)
         return self.run(images, recorder, patches=patches, any_size=any_size, pooled_only=pooled_only)
+
+    def select_maps(self, attention: Selection) -> list[int]:
+        """Return the blocks of which A is selected; a mixer without attention has none."""
+        if attention is not None and not self.config.mixer.has_maps:
+            raise ConfigError(
+                f"a model with the mixer {self.config.mixer.kind!r} has no attention maps; leave attention out."
+            )
+        return select(attention, self.config.depth, "blocks")
 
     def run(
         self,
@@ -156,11 +168,9 @@ class ViT(Model, config=ViTConfig):
         kept = patches.choose(features, config.patch_size)
         tokens = self.embedding(features, kept=kept, corruption=patches.corruption, recorder=recorder)
         first_only = pooled_only and config.pool == "class-token" and config.depth not in recorder.numbers
-        rotation = None
-        if self.rotary is not None:
-            grid = patch_grid((features.shape[2], features.shape[3]), config.patch_size)
-            rotation = self.rotary(grid, kept)
-        tokens = self.encoder(tokens, first_only=first_only, recorder=recorder, rotation=rotation)
+        grid = patch_grid((features.shape[2], features.shape[3]), config.patch_size)
+        rotation = None if self.rotary is None else self.rotary(grid, kept)
+        tokens = self.encoder(tokens, first_only=first_only, recorder=recorder, rotation=rotation, grid=grid)
         return Encoded(
             output=tokens,
             kept=kept,
@@ -193,7 +203,7 @@ class ViT(Model, config=ViTConfig):
         depth = self.config.depth
         recorder = Recorder(
             layers=range(depth + 1),
-            attention=select(attention, depth, "blocks"),
+            attention=self.select_maps(attention),
             heads=select(heads, self.config.num_heads, "heads"),
             by_name=True,
         )

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any, overload
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.numbers import MOST_BATCH, MOST_WORKERS, check_whole
@@ -19,9 +17,8 @@ from vitrail.base.ranks import as_device, best_device
 from vitrail.base.shapes import NewPixels, PixelBatch
 from vitrail.base.table import Table
 from vitrail.checkpoint.files import head_notes, load
-from vitrail.checkpoint.store import check_labels
+from vitrail.checkpoint.labels import class_names
 from vitrail.data.classes import few
-from vitrail.data.labels import read_labels
 from vitrail.data.pictures import Picture, name_of, pixels_of
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.transforms import preprocess
@@ -29,21 +26,18 @@ from vitrail.model.build import as_size
 from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size, size_text
+from vitrail.prediction.answers import Answer, Scores, most_probable
 from vitrail.prediction.prediction import Prediction
 from vitrail.prediction.reading import Prepare, Prepared, in_order, read_batch
+from vitrail.runtime.choice import EngineChoice, EngineName, Precision
 from vitrail.runtime.engine import Engine, torch_engine
+from vitrail.runtime.make import make_engine
 from vitrail.runtime.zeroshot import TextEmbeddings, read_text_embeddings, zero_shot
-
-Answer = tuple[tuple[int, float], ...] | ImageError
-"""The most probable classes by number, the first one first; or why there is no answer."""
-Scores = Float[Tensor, "batch class"]
 
 BATCH = {"cpu": 8}
 """Images that go through the model at once; 64 on any other device."""
 MOST_READERS = 8
 """Threads that read for a device that computes by itself."""
-DIGITS = 7
-"""Significant digits of a probability: what float32 carries."""
 
 _log = logging.getLogger("vitrail")
 
@@ -83,7 +77,8 @@ class Classifier:
         pickle: bool = False,
         batch: int | None = None,
         workers: int | None = None,
-        compiled: bool = False,
+        engine: EngineName | None = None,
+        precision: Precision | None = None,
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
     ) -> "Classifier":
         """Read a model from a file or folder of any format that `vitrail.load` reads.
@@ -91,7 +86,7 @@ class Classifier:
         `labels` are the names of the classes or a file of them, where the model's own are not wanted or missing; an
         `image_size` other than the model's interpolates its positions. `text_embeddings` are the classes of a CLIP
         model, or an `.npz` of them. `num_heads` and `architecture` answer what a
-        file of another library does not tell.
+        file of another library does not state. `engine` and `precision` are what computes, torch by default.
         """
         where = best_device() if str(device) == "auto" else as_device(device)
         size = None if image_size is None else as_size(image_size)
@@ -103,7 +98,8 @@ class Classifier:
             labels=labels,
             batch=batch,
             workers=workers,
-            compiled=compiled,
+            engine=engine,
+            precision=precision,
             text_embeddings=text_embeddings,
             called=os.fspath(path),
         )
@@ -116,7 +112,8 @@ class Classifier:
         labels: Sequence[str] | str | os.PathLike[str] | None = None,
         batch: int | None = None,
         workers: int | None = None,
-        compiled: bool = False,
+        engine: EngineName | None = None,
+        precision: Precision | None = None,
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
         called: str = "the model",
     ) -> "Classifier":
@@ -128,22 +125,21 @@ class Classifier:
             raise ConfigError(
                 "`text_embeddings` have names of their own, so `labels` have nothing to name; leave one out."
             )
-        engine, info, fresh = _engine_of(model, batch, compiled, text_embeddings, called)
-        if not engine.num_outputs:
+        choice = EngineChoice(engine=engine, precision=precision)
+        network, info, fresh = _engine_of(model, batch, choice, text_embeddings, called)
+        if not network.num_outputs:
             raise InputError(
                 f"{called} has no classes, only a representation; train a head for it first, or give another model."
             )
-        names = read_labels(Path(labels), engine.num_outputs) if isinstance(labels, str | os.PathLike) else labels
-        names = info.labels if names is None else tuple(names)
-        check_labels(names, engine.num_outputs)
+        names = class_names(labels, info.labels, network.num_outputs)
         if names is None:
             fresh.insert(0, "the model carries no class names, so classes are numbers; give names with `labels`.")
         for note in fresh:
             _log.warning("%s: %s", called, note)
-        device = engine.device
+        device = network.device
         return cls(
-            engine=engine,
-            labels=tuple(map(str, range(engine.num_outputs))) if names is None else names,
+            engine=network,
+            labels=tuple(map(str, range(network.num_outputs))) if names is None else names,
             batch=batch or _batch(device),
             workers=workers or (torch.get_num_threads() if device.type == "cpu" else MOST_READERS),
             notes=(*info.notes, *fresh),
@@ -155,7 +151,7 @@ class Classifier:
     @overload
     def predict(self, images: list[Any] | tuple[Any, ...], *, top: int = 5) -> list[Prediction]: ...
     def predict(self, images: Picture | list[Any] | tuple[Any, ...], *, top: int = 5) -> Prediction | list[Prediction]:
-        """Say what is on an image, or on each image of a list.
+        """Classify an image, or each image of a list.
 
         An image is a path, the bytes of a file, an image of Pillow, or an array or tensor of uint8 with the channels
         last or first. The first one that cannot be read raises an `ImageError` with its name.
@@ -228,25 +224,10 @@ class Classifier:
         return Table(title="Classifier", columns=("", ""), rows=tuple(rows), notes=tuple(self.notes)).html()
 
 
-def most_probable(scores: Scores, top: int) -> list[Answer]:
-    """Return the `top` classes of each image, the most probable first; of equal ones, the one that comes first."""
-    probabilities, classes = scores.sort(dim=1, descending=True, stable=True)
-    answers: list[Answer] = []
-    for finite, values, numbers in zip(
-        scores.isfinite().all(1).tolist(), probabilities[:, :top].tolist(), classes[:, :top].tolist(), strict=True
-    ):
-        if finite:
-            rounded = (float(f"{value:.{DIGITS}g}") for value in values)
-            answers.append(tuple(zip(numbers, rounded, strict=True)))
-        else:
-            answers.append(ImageError("the model's scores for it are not finite; `vitrail verify` checks its weights."))
-    return answers
-
-
 def _engine_of(
     model: Model | Engine,
     batch: int | None,
-    compiled: bool,
+    choice: EngineChoice,
     text_embeddings: TextEmbeddings | str | os.PathLike[str] | None,
     called: str,
 ) -> tuple[Engine, ModelInfo, list[str]]:
@@ -255,10 +236,13 @@ def _engine_of(
     if isinstance(texts, str | os.PathLike):
         texts = read_text_embeddings(texts)
     if isinstance(model, Engine):
+        if choice.given:
+            raise ConfigError(
+                "an engine computes as it does, so `engine` and `precision` are not for it; leave them out."
+            )
         return (model if texts is None else zero_shot(model, None, texts, called)), ModelInfo(), []
-    engine, guessed = torch_engine(model)
-    if compiled:
-        engine = replace(engine, compiled_batch=batch or _batch(engine.device))
+    own, guessed = torch_engine(model)
+    engine = make_engine(own, choice, batch=batch or _batch(own.device), note=_log.warning) if choice.given else own
     if texts is None:
         return engine, model.info, [*guessed, *head_notes(model)]
     info = replace(model.info, labels=texts.names)

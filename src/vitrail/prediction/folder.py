@@ -58,7 +58,7 @@ class Listing:
         return len(self.names)
 
     def name(self, row: int) -> str:
-        """Return the path of a file as a person reads it."""
+        """Return the path of a file as the user reads it."""
         return self.names.text(row)
 
     def read(self, row: int) -> bytes:

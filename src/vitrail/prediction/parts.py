@@ -8,8 +8,9 @@
         <start>-<rank>.done.jsonl  the same, when the process has answered everything that was its share
         lock                       held while somebody works here
 
-Each start of each process writes a file of its own, in lines that a kill can only cut short at the end. So whoever goes
-on, with any number of ranks, reads what is there and answers the rest; each image counts once, because it has one row.
+Each start of each process writes a file of its own, in lines that a kill can only cut short at the end. A process that
+resumes, with any number of ranks, reads what is there and answers the rest; each image counts once, because it has one
+row.
 """
 
 import json
@@ -30,7 +31,7 @@ from vitrail.base.errors import ConfigError, ImageError, InputError, WriteError
 from vitrail.base.files import atomic_write, hold
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.prediction.classifier import Answer
+from vitrail.prediction.answers import Answer
 from vitrail.prediction.folder import Listing
 
 SYNC = 10.0
@@ -106,7 +107,7 @@ class Parts:
             yield
 
     def enter(self, job: Job, listing: Listing) -> None:
-        """Start a job, or go on with the same; a folder of another job, or of anything else, is refused."""
+        """Start a job, or resume the same; a folder of another job, or of anything else, is refused."""
         if self._job.exists():
             self._check(job)
         elif any(entry.name != "lock" and not entry.name.endswith(".part") for entry in self.folder.iterdir()):
@@ -167,7 +168,7 @@ class Parts:
 
 
 class Notebook:
-    """The answers of one process, appended as they come; leaving it without an error says that they are all there."""
+    """The answers of one process, appended as they come; leaving it without an error marks them as complete."""
 
     def __init__(self, parts: Parts, start: int, rank: int) -> None:
         self.path = parts.folder / f"{start}-{rank}.jsonl"
@@ -194,7 +195,7 @@ class Notebook:
             raise self._failed(error) from None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Close the file, and give it the name that says it is complete."""
+        """Close the file, and give it the name of a complete one."""
         with suppress(OSError) if kind else nullcontext():
             self.file.close()
         if kind is None:

@@ -50,7 +50,7 @@ def in_order(
 ) -> Generator[Result, None, None]:
     """Yield the result of every job, in order, while threads work on the next ones: one job waits for each of them.
 
-    In a worker torch computes with so many `cores`. Decoders, resizing and products of matrices let go of Python's
+    In a worker torch computes with `cores` threads. Decoders, resizing and products of matrices let go of Python's
     lock, so that threads share the work, and nothing is copied between processes.
     """
     before = torch.get_num_threads()

@@ -13,13 +13,14 @@ from jaxtyping import Int
 from vitrail.base.errors import InputError, VitrailError
 from vitrail.base.progress import Progress, silent
 from vitrail.base.ranks import Ranks
-from vitrail.prediction.classifier import Answer, Classifier
+from vitrail.prediction.answers import Answer
+from vitrail.prediction.classifier import Classifier
 from vitrail.prediction.folder import Listing
 from vitrail.prediction.parts import Job, Notebook, Parts, Table
 from vitrail.prediction.writers import Row, write_rows
 
 SHOWN = 10
-"""Failures that are told by name; all of them are in the output."""
+"""Failures that are named in messages; all of them are in the output."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ class Work:
     ranks: Ranks
 
     def run(self, list_files: Callable[[], Listing], progress: Progress = silent) -> Outcome | None:
-        """Do this rank's share of what is not done yet; the first rank writes the output and tells of it.
+        """Do this rank's share of what is not done yet; the first rank writes the output and reports it.
 
         Only the first rank lists the files and prepares the folder of parts; if it cannot, it raises, and the others
         return without a word.
@@ -91,7 +92,7 @@ class Work:
         )
 
     def _pending(self, parts: Parts, job: Job | None, images: int) -> Int[np.ndarray, "pending"]:
-        """Return the images without an answer, which the first rank tells the others; broken ones are tried again."""
+        """Return the images without an answer, as the first rank knows them; broken ones are tried again."""
         done = torch.zeros(images, dtype=torch.int32)
         if job is not None:
             table = parts.read(job, len(self.classifier.labels))

@@ -117,5 +117,5 @@ def _clean(cell: str | float | None) -> str | float | None:
 
 
 def _text(text: str) -> str:
-    """Write out what is no character, such as half of a pair of surrogates."""
+    """Escape what is not a character, such as half of a pair of surrogates."""
     return text.encode(errors="backslashreplace").decode()

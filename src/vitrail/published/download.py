@@ -135,13 +135,13 @@ class Download:
             span = re.fullmatch(r"bytes ([0-9]+)-([0-9]+)/([0-9]+)", answer.headers.get("Content-Range", ""))
             if span is None or int(span[1]) != self.received:
                 self._restart(file)
-                raise PassingError("the server sent another part of the file than was asked for")
+                raise PassingError("the server sent another part of the file than the requested one")
             self.total = int(span[3])
         else:
             self._restart(file)
             if whole is None and not answer.body.chunked:
                 raise NetworkError(
-                    f"{self.title}: the server does not say how long the file is, so a cut would not show."
+                    f"{self.title}: the server does not state how long the file is, so that a cut could not be noticed."
                 )
             self.total, self.validator = whole, answer.validator
         self._check_size(size)

@@ -33,7 +33,7 @@ class Published:
     gated: bool = False
     """Whether its licence has to be accepted on the page of its repository first, which takes a token."""
     hints: Mapping[str, Any] = field(default_factory=dict)
-    """What `vitrail.load` must be told, since the file does not tell it; the user's own settings come first."""
+    """Settings for `vitrail.load` that the file does not state; the user's own settings come first."""
     size: int | None = None
     """Bytes of the weights, where known; otherwise recorded at the first download."""
     sha256: str | None = None

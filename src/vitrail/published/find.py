@@ -19,7 +19,7 @@ class Place:
     path: Path
     """What is loaded: a file or a folder."""
     hints: Mapping[str, Any]
-    """What the file does not tell."""
+    """What the file does not state."""
     record: Record
     """What it was when it was pulled."""
 

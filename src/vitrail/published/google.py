@@ -88,7 +88,7 @@ def _bit() -> list[Published]:
         rows.append(_npz(f"bit-S-{model}", f"{_BIT}/BiT-S-{model}.npz", _IN1K, 224, 1000, ""))
         rows.append(_npz(f"bit-M-{model}", f"{_BIT}/BiT-M-{model}.npz", _IN21K, 224, 21843, ""))
         tuned = _npz(f"bit-M-{model}-in1k", f"{_BIT}/BiT-M-{model}-ILSVRC2012.npz", _BOTH, 480, 1000, "")
-        rows.append(replace(tuned, hints={"image_size": 480}))  # a ResNet takes any size, and its file tells none
+        rows.append(replace(tuned, hints={"image_size": 480}))  # a ResNet takes any size, and its file states none
     return rows
 
 

@@ -55,7 +55,7 @@ class Record:
         return sum(facts.size for facts in self.files.values())
 
     def whole(self) -> bool:
-        """Tell whether all its files are there, with the sizes that they had."""
+        """Return whether all its files are there, with the sizes that they had."""
         return all(_size(Path(self.folder) / name) == facts.size for name, facts in self.files.items())
 
 

@@ -26,7 +26,7 @@ class Source:
     place: str
     """The address, or hf:OWNER/NAME[@REVISION]; two names of the same place are the same model."""
     entry: Published | None = None
-    """What the catalogue says about it, if it is listed there."""
+    """What the catalogue states about it, if it is listed there."""
 
     @property
     def repository(self) -> tuple[str, str | None] | None:
@@ -90,5 +90,5 @@ def check_address(address: str) -> None:
 
 
 def is_path(text: str) -> bool:
-    """Tell whether something on this machine has the name: that comes before published names."""
+    """Return whether something on this machine has the name: that comes before published names."""
     return os.path.lexists(text)

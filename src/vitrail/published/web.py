@@ -34,7 +34,7 @@ class PassingError(Exception):
 
 
 class RangeError(Exception):
-    """The server does not have the part of the file that was asked for."""
+    """The server does not have the requested part of the file."""
 
 
 @dataclass(frozen=True, kw_only=True)

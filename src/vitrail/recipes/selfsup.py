@@ -12,8 +12,8 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import PresetName, preset
 from vitrail.model.build import configure
 from vitrail.model.config import ViTConfig
-from vitrail.model.contract import ModelConfig
 from vitrail.model.cost import cost
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.recipes.paper import PRETRAINING_BATCH
 from vitrail.runs.draft import Draft, Facts
@@ -35,7 +35,7 @@ class SelfSupRecipe:
     name: str
     objective: SelfSupervisedConfig
     model: Callable[[int], ModelConfig]
-    """The model for images of so many channels."""
+    """The model for images with a number of channels."""
     image_size: Size
     augmentation: Augmentation
     optimizer: OptimizerConfig

@@ -9,7 +9,7 @@ The small ones have the rule's settings (`runs/choose_views.py`) in a fixed numb
 """
 
 from vitrail.model.build import configure
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.recipes.selfsup import SMALL, SelfSupRecipe, small_model
 from vitrail.runs.choose_views import (
     DINO_OPTIMIZER,

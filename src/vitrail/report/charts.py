@@ -58,6 +58,8 @@ class Chart:
     y_range: tuple[float | None, float | None] = (None, None)
     x_ticks: tuple[float, ...] | None = None
     """Where numbers stand on the axis; None lets matplotlib choose."""
+    whole: bool = False
+    """Whether the axis counts, so that only whole numbers stand on it."""
 
     def html(self, name: str) -> Html:
         """Return the chart as part of a page, with its title and key above; `name` keeps its ids apart."""
@@ -111,6 +113,8 @@ class Chart:
         axes.set_ylim(*self.y_range)
         if self.x_ticks is not None:
             axes.set_xticks(self.x_ticks)
+        elif self.whole:
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: self.x_axis(value)))
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: self.y_axis(value)))

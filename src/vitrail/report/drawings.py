@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SIDE = 480
 """Pixels of the longer side that small pictures grow to, by whole factors."""
 NUMBERED = 12
-"""Up to so many rows and columns, a matrix has its numbers in its cells."""
+"""Up to this number of rows and columns, a matrix has its numbers in its cells."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -24,7 +24,7 @@ class Panel:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageStory:
-    """One image: what it is called, what the model says, and its pictures."""
+    """One image: its name, the model's answer, and its pictures."""
 
     name: str
     answer: str

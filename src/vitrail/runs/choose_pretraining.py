@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.runs.choose import choose_augmentation, choose_batch, choose_model, choose_side, choose_steps
 from vitrail.runs.choose_views import (
     DINO_OPTIMIZER,

@@ -21,7 +21,7 @@ import math
 from dataclasses import replace
 
 from vitrail.data.augment.settings import Augmentation
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.runs.choose import MANY_IMAGES, SMALL_SIDE
 from vitrail.runs.draft import Facts
 from vitrail.selfsup.dino import DinoConfig
@@ -73,7 +73,7 @@ def local_view(side: int) -> Augmentation:
 
 
 def prototypes_for(images: int) -> int:
-    """Return the outputs of DINO's head for so many images."""
+    """Return the outputs of DINO's head for a number of images."""
     return min(max(2 ** round(math.log2(max(images / IMAGES_FOR_A_PROTOTYPE, 1))), FEWEST), MOST)
 
 

@@ -4,68 +4,23 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import vitrail.selfsup.objectives  # noqa: F401 - adds its kinds to the family of objectives
 from vitrail.base.errors import ConfigError
 from vitrail.base.settings import check_finite, from_dict, setting_differences, to_dict, without_defaults
-from vitrail.base.trackers import TrackerName
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size, size_text
 from vitrail.runs.bounds import check_bounds
+from vitrail.runs.data_config import DataConfig, DataFacts, Role
+from vitrail.runs.execution import Execution
 from vitrail.training.classification import ClassificationConfig
 from vitrail.training.learner import ObjectiveConfig
 from vitrail.training.optimizers import OptimizerConfig
 from vitrail.training.schedules import Schedule
 from vitrail.training.step import Precision
-
-Device = Literal["auto", "cpu", "cuda", "mps"]
-Role = Literal["train", "dev", "transfer"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataConfig:
-    """The data to learn from, as requested."""
-
-    where: str = "sample"
-    """A folder, manifest, shards, arrays: whatever `vitrail data` opens."""
-    others: tuple[str, ...] = ()
-    """More of the same to learn from, where no labels are needed."""
-    root: str | None = None
-    """The folder that the paths of a manifest start from; None for its own."""
-    val_fraction: float = 0.1
-    """Share of the images for `val`, where the data has no split of its own."""
-    fraction: float = 1.0
-    """Share of the training images that is used, the same in every class."""
-    skip_broken: str = "0"
-    """How many broken images may be skipped: a number, or a share such as 1%."""
-    balanced: bool = False
-    """Show each class equally often."""
-    role: Role = "train"
-    """`train` is measured on val; `dev` holds a part of the training images out, to choose settings by; `transfer`
-    learns from everything but the test images."""
-    dev_fraction: float = 0.1
-    """Share of the training images that `dev` holds out, where the data has no split for it."""
-    split_seed: int | None = None
-    """What random splits follow from; None for the run's own seed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataFacts:
-    """Facts about the opened data, by which it is recognised later."""
-
-    labels: tuple[str, ...] = ()
-    """The classes of the training split."""
-    images: int = 0
-    """Training images."""
-    train_digest: str | None = None
-    """SHA-256 of the names and classes of the training images."""
-    held_digest: str | None = None
-    """SHA-256 of the names and classes of the images to evaluate on."""
-    files_digest: str | None = None
-    """SHA-256 of the files' paths below the root, sizes and times, or of the numbers of arrays."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,49 +49,6 @@ class ExtendConfig:
     """Steps that it had taken."""
     digest: str
     """SHA-256 of its checkpoint."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Execution:
-    """How the work is done, which resuming may change.
-
-    Results stay the same but for rounding; with dropout or dropped patches, another micro-batch drops others.
-    """
-
-    device: Device = "auto"
-    """Where to compute; auto takes the GPU if there is one."""
-    threads: int | None = None
-    """Threads for computing on a CPU; None is torch's own choice."""
-    micro_batch: int | None = None
-    """Images of one rank that go through the model at once; None for all of them."""
-    workers: int = 0
-    """Processes that read and augment images on each rank; 0 reads in the training process itself."""
-    recompute: bool = False
-    """Keep only each block's input and compute the rest again: less memory, a third more time."""
-    compiled: bool = False
-    """Use torch.compile."""
-    shard: bool = False
-    """Spread parameters, gradients and optimiser over the ranks (FSDP2) and not only the batch (DDP)."""
-    checkpoint_every: int = 500
-    """Steps between checkpoints."""
-    keep_checkpoints: int = 2
-    """Newest checkpoints that stay."""
-    track: tuple[TrackerName, ...] = ()
-    """Trackers that see the metrics too."""
-
-    def __post_init__(self) -> None:
-        """Refuse values outside their bounds."""
-        if self.device not in get_args(Device):
-            raise ConfigError(f"device is {self.device!r}, but must be one of {', '.join(get_args(Device))}.")
-        for name, least in (
-            ("checkpoint_every", 1),
-            ("keep_checkpoints", 1),
-            ("workers", 0),
-            ("micro_batch", 1),
-            ("threads", 1),
-        ):
-            if getattr(self, name) is not None and getattr(self, name) < least:
-                raise ConfigError(f"{name} is {getattr(self, name)}, but must be at least {least}.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vitrail.base.journal import read_measurements
 from vitrail.model.build import build
-from vitrail.model.contract import ModelConfig
 from vitrail.model.cost import cost
+from vitrail.model.family import ModelConfig
 from vitrail.runs.config import RunConfig
 from vitrail.runs.plan import FLOPS_PER_MAC
 from vitrail.runs.result import RunCost

@@ -16,7 +16,8 @@ from vitrail.data.joined import join_datasets
 from vitrail.data.pixels.decode import probe
 from vitrail.data.sources.patterns import is_pattern
 from vitrail.data.subsets import fraction_of, stratified_split
-from vitrail.runs.config import DataConfig, DataFacts, RunConfig
+from vitrail.runs.config import RunConfig
+from vitrail.runs.data_config import DataConfig, DataFacts
 
 PROBED = 64
 """Images that are measured to estimate the usual size."""
@@ -95,10 +96,10 @@ def _splits(places: Sequence[dict[str, Dataset]]) -> dict[str, Dataset]:
     """Put the splits of several places together by name; val and test are one, unless a place has both."""
     if len(places) == 1:
         return places[0]
-    held = [place.get("val") or place.get("test") for place in places]
-    known = [split for split in held if split is not None]
+    splits = [place.get("val") or place.get("test") for place in places]
+    others = [split for split in splits if split is not None]
     whole = {"train": join_datasets([place["train"] for place in places])}
-    return whole | ({"val": replace(join_datasets(known), split="val")} if known else {})
+    return whole | ({"val": replace(join_datasets(others), split="val")} if others else {})
 
 
 def _check_classes(train: Dataset, where: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from vitrail.base.numbers import check_whole
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.runs.config import StartConfig
 from vitrail.training.classification import ClassificationConfig
 from vitrail.training.learner import ObjectiveConfig

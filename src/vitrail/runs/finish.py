@@ -16,10 +16,12 @@ from vitrail.report.story import DataStory, RunStory
 from vitrail.runs.cost import cost_rows, costs
 from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.folder import write_json
+from vitrail.runs.model_file import write_model
 from vitrail.runs.result import Result, Weights
 from vitrail.runs.skipped import skipped_names
 from vitrail.runs.train import Run
-from vitrail.training.loop import Loop, diverged
+from vitrail.training.endings import diverged
+from vitrail.training.loop import Loop
 from vitrail.training.state import whole
 
 Measured = list[tuple[RunEvaluator[Any], Any]]
@@ -48,7 +50,7 @@ def finish(run: Run, loop: Loop) -> Result:
         run.folder.result.unlink(missing_ok=True)  # figures of a model that is replaced now
         provenance = result.as_dict()
         cost = provenance.pop("cost")
-        digest = run.write_model(weights, run.folder.model, {"metrics": provenance, "cost": cost})
+        digest = write_model(run.config, weights, run.folder.model, {"metrics": provenance, "cost": cost})
         result = replace(result, digest=digest)
         sections = [section for evaluator, outcome in measured for section in evaluator.sections(outcome)]
         write_report(story(run, sections, result), run.folder.report)
@@ -80,7 +82,7 @@ def _measured(run: Run, loop: Loop) -> tuple[Weights, dict[str, Tensor], Measure
     if run.config.patience is not None and run.folder.best.is_file():
         best = load(run.folder.best, device=run.ranks.device)
         return "best", best.state_dict(), [(each, each.evaluate(best)) for each in run.evaluators()]
-    with loop.saved_weights():
+    with loop.state.saved_weights():
         measured = [(each, loop.outcome(each)) for each in run.evaluators()]
         weights = {name: whole(tensor).clone() for name, tensor in loop.state.learner.saved.state_dict().items()}
     return "last" if loop.state.average is None else "averaged", weights, measured

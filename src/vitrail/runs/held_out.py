@@ -21,7 +21,7 @@ from vitrail.runs.evaluator import RunEvaluator, Scope
 from vitrail.runs.mistakes import evaluation_story, surest_mistakes
 from vitrail.runs.skipped import noted
 from vitrail.runtime.engine import TorchEngine
-from vitrail.training.loop import StoppedError
+from vitrail.training.endings import StoppedError
 from vitrail.training.parallel import in_company
 from vitrail.training.signals import Interruption, StopSignal
 

@@ -25,7 +25,7 @@ MOST_CLASSES_IN_MATRIX = 2000
 def evaluation_story(
     answers: Answers, labels: tuple[str, ...], *, split: str, top5: float | None = None
 ) -> EvaluationStory:
-    """Tell how a model answered on a split, without the matrix where there are too many classes for one."""
+    """Describe how a model answered on a split, without the matrix where there are too many classes for one."""
     count = len(labels)
     return EvaluationStory(
         split=split,

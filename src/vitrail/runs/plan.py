@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vitrail.base.errors import ConfigError
-from vitrail.model.contract import ModelConfig
 from vitrail.model.cost import Cost, cost
+from vitrail.model.family import ModelConfig
 from vitrail.runs.config import RunConfig
 
 Optimizer = Literal["adam", "sgd"]

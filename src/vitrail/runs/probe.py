@@ -98,7 +98,7 @@ class FeatureProbe(RunEvaluator[Probed]):
         ]
         words = "Features of different images point in different directions."
         if outcome.values["spread"] < COLLAPSED:
-            words = "Features of all images point in nearly one direction: the model has collapsed, and tells nothing."
+            words = "Features of all images point in nearly one direction: the model has collapsed."
         rows = [
             Row(pictures=[self._pixels(index) for index in group], words=[self._word(index) for index in group])
             for group in outcome.neighbours
@@ -161,7 +161,7 @@ def changed_copies(images: PixelBatch) -> PixelBatch:
 def probe_data(probe: Probe, data: RunData, where: str) -> tuple[Dataset, Dataset | None]:
     """Return what is measured, and the labelled images to fit on, or None without labels.
 
-    Labels that are asked for and absent are refused.
+    Labels that are requested and absent are refused.
     """
     images = _spread(data.evaluation or data.train)
     counts = data.train.counts

@@ -1,20 +1,19 @@
 """From a request to a complete run: the draft of a recipe or of the rule, its length, and single settings."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.numbers import check_whole
-from vitrail.base.settings import to_dict
 from vitrail.model.build import configure
 from vitrail.model.patches import Size
 from vitrail.runs.bounds import MOST_CHANNELS
+from vitrail.runs.changes import Changes, Outline
 from vitrail.runs.choose import choose
-from vitrail.runs.config import DataConfig, Execution, RunConfig, read_config, with_settings
+from vitrail.runs.config import RunConfig
 from vitrail.runs.data import RunData, usual_side
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Draft, Facts, Recipe
-from vitrail.training.learner import ObjectiveConfig
+from vitrail.runs.execution import Execution
 
 EVALUATIONS = 10
 """Evaluations in one run, unless the held-out images are many."""
@@ -39,14 +38,8 @@ class Request:
     channels: int | None = None
     steps: int | None = None
     epochs: float | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Any setting by its path, such as schedule.peak."""
-
-
-def needs_labels(changes: Mapping[str, Any]) -> bool:
-    """Return whether a run with these changes to its recipe needs labels; recipes do."""
-    kind = ObjectiveConfig.members.get(changes.get("objective.kind", "classification"))
-    return kind is None or bool(kind.needs_labels)
+    changes: Changes = field(default_factory=Changes)
+    """Single settings."""
 
 
 def complete(request: Request, data_config: DataConfig, data: RunData) -> RunConfig:
@@ -55,45 +48,41 @@ def complete(request: Request, data_config: DataConfig, data: RunData) -> RunCon
         check_whole("`channels`", request.channels, most=MOST_CHANNELS)
     facts = facts_of(data, request.channels)
     facts = facts if request.labels else replace(facts, classes=0)
-    size, changes = request.image_size, dict(request.settings)
-    draft = request.recipe(facts)
+    size, draft = request.image_size, request.recipe(facts)
     if request.model is not None:
         size = size or draft.preprocessing.image_size
         config = configure(request.model, image_size=size, num_classes=facts.classes, channels=facts.channels)
-        draft = draft.with_model(config.regularised_like(draft.model))
-    elif size is not None:  # by path, so that patches that fit it can be set beside it
-        changes = {"model.image_size": size, "preprocessing.image_size": size} | changes
-    return fill(draft, data_config, data, steps=request.steps, epochs=request.epochs, changes=changes)
+        draft, size = draft.with_model(config.regularised_like(draft.model)), None
+    return fill(draft, data_config, data, request.changes, steps=request.steps, epochs=request.epochs, image_size=size)
 
 
 def fill(
     draft: Draft,
     data_config: DataConfig,
     data: RunData,
+    changes: Changes,
     *,
     steps: int | None,
-    epochs: float | None,
-    changes: Mapping[str, Any],
+    epochs: float | None = None,
+    image_size: Size | None = None,
     evaluations: int = EVALUATIONS,
 ) -> RunConfig:
-    """Make a run from a draft: add its data, length and cadence, then the single settings, by path.
-
-    The changes are made before the run is checked: a short run may need a shorter warm-up.
-    """
-    batch = changes.get("batch", draft.batch)
+    """Make a run from a draft: add its data, length and cadence, then the single settings."""
+    batch = changes.batch_of(draft)
     if not isinstance(batch, int) or batch < 1:
         raise ConfigError(f"batch is {batch!r}, but must be a whole number of images, at least 1.")
     if epochs is not None:
         steps = max(round(epochs * len(data.train) / batch), 1)
     draft = draft if steps is None else draft.lasting(steps)
-    settings = to_dict(draft) | {
-        "data": to_dict(data_config),
-        "facts": to_dict(data.facts),
-        "evaluate_every": evaluate_every(draft.steps, batch, data.held_out, evaluations),
-        "log_every": max(draft.steps // LINES, 1),
-        "execution": to_dict(Execution(checkpoint_every=max(draft.steps // CHECKPOINTS, 1))),
-    }
-    return read_config(with_settings(settings, changes), "the settings of this run")
+    outline = Outline(
+        **{field.name: getattr(draft, field.name) for field in fields(draft)},
+        data=data_config,
+        facts=data.facts,
+        evaluate_every=evaluate_every(draft.steps, batch, data.held_out, evaluations),
+        log_every=max(draft.steps // LINES, 1),
+        execution=Execution(checkpoint_every=max(draft.steps // CHECKPOINTS, 1)),
+    )
+    return changes.applied(outline, image_size=image_size)
 
 
 def evaluate_every(steps: int, batch: int, images: int, most: int = EVALUATIONS) -> int:

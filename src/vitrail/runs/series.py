@@ -19,7 +19,7 @@ from vitrail.runs.conduct import Watching, conduct
 from vitrail.runs.config import RunConfig
 from vitrail.runs.folder import TABLE, write_json
 from vitrail.runs.train import Run
-from vitrail.training.loop import DivergedError
+from vitrail.training.endings import DivergedError
 from vitrail.training.signals import StopSignal
 
 Value = str | int | float

@@ -85,7 +85,7 @@ def _time_evaluation(run: Run, loop: Loop, images: int) -> float:
     count = len(held_out.dataset)
     some = held_out.dataset.take(np.arange(min(images, count)))
     times = []
-    with loop.saved_weights():
+    with loop.state.saved_weights():
         for _ in range(EVALUATIONS_TIMED):
             before = time.perf_counter()
             loop.outcome(replace(held_out, dataset=some, workers=0))

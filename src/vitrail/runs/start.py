@@ -16,7 +16,8 @@ from vitrail.checkpoint.files import assemble, read, settled, sha256
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.model.build import build
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.published.find import find_published
 from vitrail.runs.config import StartConfig

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +15,21 @@ from vitrail.base.ranks import Ranks, ranks_here
 from vitrail.base.seeds import key
 from vitrail.base.settings import to_dict
 from vitrail.base.trackers import make_trackers
-from vitrail.checkpoint.files import describe_model
-from vitrail.checkpoint.store import write_store
 from vitrail.data.budget import Budget
 from vitrail.data.loader import Batch, training_batches
 from vitrail.model.build import build
 from vitrail.model.contract import Model
-from vitrail.model.info import ModelInfo
 from vitrail.report.section import Section
 from vitrail.runs.config import RunConfig, checkpoint_settings
 from vitrail.runs.data import RunData
 from vitrail.runs.evaluator import RunEvaluator
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.held_out import HeldOut
-from vitrail.runs.pictures import Pictures
+from vitrail.runs.model_file import write_model
 from vitrail.runs.plan import training_bytes
-from vitrail.runs.probe import FeatureProbe, probe_data
 from vitrail.runs.skipped import noted
 from vitrail.runs.start import starting_model
-from vitrail.selfsup.objective import SelfSupervisedConfig
+from vitrail.runs.unlabelled import unlabelled
 from vitrail.training.averaging import Average
 from vitrail.training.keeper import Keeper
 from vitrail.training.learner import Learner, Task, make_learner
@@ -228,35 +224,7 @@ class Run:
 
     def unlabelled(self) -> tuple[RunEvaluator[Any], ...]:
         """Return the evaluators of a run without labels: completed images, and a probe of the features."""
-        config, objective = self.config, self.config.objective
-        if not isinstance(objective, SelfSupervisedConfig):
-            return ()
-        evaluators: list[RunEvaluator[Any]] = []
-        if self.data.evaluation is not None and objective.reconstructs:
-            evaluators.append(
-                Pictures(
-                    every=config.evaluate_every,
-                    images=self.data.evaluation,
-                    preprocessing=config.preprocessing,
-                    batch=config.batch,
-                    folder=self.folder.path / "pictures",
-                    ranks=self.ranks,
-                    allowance=self.allowance,
-                )
-            )
-        if objective.probe != "none":
-            images, examples = probe_data(objective.probe, self.data, self.data.train.where)
-            evaluators.append(
-                FeatureProbe(
-                    every=config.evaluate_every,
-                    images=images,
-                    examples=examples,
-                    preprocessing=config.preprocessing,
-                    batch=max(config.batch, 32),
-                    allowance=self.allowance,
-                )
-            )
-        return tuple(evaluators)
+        return unlabelled(self.config, self.data, self.folder, self.ranks, self.allowance)
 
     def held_out(self, stop: StopSignal | None = None) -> HeldOut | None:
         """Return the evaluator of a classifier, if there are images for it."""
@@ -282,29 +250,5 @@ class Run:
         if self.config.patience is not None:
             weights = {name: whole(tensor) for name, tensor in state.learner.saved.state_dict().items()}
             if self.ranks.first:
-                self.write_model(weights, self.folder.best, {})
+                write_model(self.config, weights, self.folder.best, {})
             self.ranks.wait()
-
-    def write_model(self, weights: dict[str, torch.Tensor], path: Path, provenance: dict[str, Any]) -> str:
-        """Write weights with labels, preprocessing and where they come from."""
-        model = build(self.config.model, device="meta")
-        model.load_state_dict({name: tensor.cpu() for name, tensor in weights.items()}, assign=True)
-        model.info = ModelInfo(labels=(self.config.facts.labels or None) if self.config.model.num_classes else None)
-        parent = {} if self.config.start is None else {"parent": self.config.start.digest}
-        contents = describe_model(
-            model,
-            preprocessing=self.config.preprocessing,
-            provenance=provenance | parent | {"config": to_dict(_without_places(self.config))},
-        )
-        return write_store(contents, path)
-
-
-def _without_places(config: RunConfig) -> RunConfig:
-    """Return settings that a model file may contain: the names of data and models, not their folders."""
-    data, start, extends = config.data, config.start, config.extends
-    return replace(
-        config,
-        data=replace(data, where=Path(data.where).name, root=data.root and Path(data.root).name),
-        start=start and replace(start, path=Path(start.path).name),
-        extends=extends and replace(extends, run=Path(extends.run).name),
-    )

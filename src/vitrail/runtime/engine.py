@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -23,6 +23,8 @@ from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.data.transforms import normalise
 from vitrail.model.contract import Model
 from vitrail.model.patches import size_text
+
+_FROZEN: dict[str, str | int | bool | Callable[..., Any]] = {"freezing": True}
 
 
 @runtime_checkable
@@ -75,12 +77,22 @@ class TorchEngine:
     _: KW_ONLY
     compiled_batch: int | None = None
     """How many images torch.compile sees at once: others are split or padded, for another size would compile again.
-    None does not compile."""
+    None does not compile. The compiler takes the weights as constants, and packs them for its products."""
 
     def __post_init__(self) -> None:
         """Refuse a model on a device that cannot compute, and leave training mode."""
         check_device(self.device)
         self.model.eval()
+
+    @property
+    def kind(self) -> str:
+        """The name of the engine."""
+        return "torch" if self.compiled_batch is None else "compiled"
+
+    @property
+    def precision(self) -> str:
+        """The numbers that it computes with."""
+        return str(self.dtype).removeprefix("torch.")
 
     @property
     def num_outputs(self) -> int:
@@ -137,17 +149,17 @@ class TorchEngine:
 
     @cached_property
     def _compiled(self) -> Callable[[Images], Tensor]:
-        return torch.compile(self.model)
+        return torch.compile(self.model, options=_FROZEN)
 
     @cached_property
     def _compiled_features(self) -> Callable[[Images], Tensor]:
-        return torch.compile(self.model.features)
+        return torch.compile(self.model.features, options=_FROZEN)
 
 
 def torch_engine(model: Model) -> tuple[TorchEngine, tuple[str, ...]]:
     """Return the engine of a model with its own preprocessing.
 
-    Where the model has none, it is that of the reference release, and a note says so; for a model of another library
+    Where the model has none, it is that of the reference release, with a note; for a model of another library
     that would be a guess, which is refused.
     """
     if model.info.preprocessing is None and model.info.doubt is not None:
@@ -156,7 +168,7 @@ def torch_engine(model: Model) -> tuple[TorchEngine, tuple[str, ...]]:
         return TorchEngine(model, model.info.preprocessing), ()
     config = model.config
     note = (
-        "the model does not say how images become its input; as in the reference release, they are brought to "
+        "the model does not state how images become its input; as in the reference release, they are brought to "
         f"{size_text(config.image_size)} and to the range from -1 to 1."
     )
     guess = preset("google", image_size=config.image_size, channels=config.channels)

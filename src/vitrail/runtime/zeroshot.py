@@ -22,7 +22,7 @@ from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.shapes import Logits, PixelBatch, Representation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.sources.arrays import read_arrays
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.runtime.engine import Engine
 
 Embeddings = Float[Tensor, "class width"]
@@ -76,10 +76,12 @@ def read_text_embeddings(path: str | os.PathLike[str]) -> TextEmbeddings:
         raise InputError(f"names of {path} are {names.dtype} of the shape {names.shape}, but a list of text is needed.")
     if scale.size != 1 or scale.dtype.kind not in "uif":
         raise InputError(f"scale of {path} is {scale.dtype} of the shape {scale.shape}, but one number is needed.")
+    with np.errstate(over="ignore"):  # what becomes infinite is refused
+        narrow = vectors.astype(np.float32)
     try:
         return TextEmbeddings(
             names=tuple(names.tolist()),
-            vectors=torch.from_numpy(vectors.astype(np.float32)),
+            vectors=torch.from_numpy(narrow),
             scale=float(scale.reshape(())),
         )
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""DINO: a student learns to say of every view of an image what its own slow copy says of the large ones.
+"""DINO: a student learns to answer for every view of an image what its own slow copy answers for the large ones.
 
     large views -> teacher -> centred, sharpened answers
     all views   -> student -> answers                       (Caron et al., 2021)
@@ -16,7 +16,8 @@ from vitrail.base.errors import ConfigError
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, View
 from vitrail.data.transforms import normalise
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size, size_text
 from vitrail.selfsup.dino_head import DinoHead
 from vitrail.selfsup.dino_loss import Seen, dino_loss, entropy, teacher_answers, temperature_at
@@ -158,7 +159,7 @@ class Dino(SelfSupervised):
         return self.teacher
 
     def train(self, mode: bool = True) -> "Dino":
-        """Leave the teacher in evaluation mode: nothing is dropped of what it says."""
+        """Leave the teacher in evaluation mode: nothing is dropped from its answers."""
         super().train(mode)
         self.teacher.eval()
         self.teacher_head.eval()

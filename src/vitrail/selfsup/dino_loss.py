@@ -1,4 +1,4 @@
-"""DINO's loss: the student of each view says what the teacher says of every other view that it sees."""
+"""DINO's loss: the student's answer for each view is drawn to the teacher's for every other view that it sees."""
 
 import torch
 from jaxtyping import Float

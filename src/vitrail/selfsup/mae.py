@@ -18,9 +18,10 @@ from vitrail.data.augment.mixing import Targets as Indices
 from vitrail.data.batch import Batch
 from vitrail.data.transforms import normalise
 from vitrail.model.config import ViTConfig
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
 from vitrail.model.cost import cost
 from vitrail.model.embedding import pick
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size, patch_grid, patchify, size_text
 from vitrail.selfsup.decoder import Decoder, Order, Removed, patch_norm
 from vitrail.selfsup.masking import draw_noise, image_keys
@@ -66,7 +67,7 @@ class MAEConfig(SelfSupervisedConfig, kind="mae"):
         return 1 - self.rate + cost(self.decoder_of(model)).macs / cost(model).macs
 
     def decoder_of(self, model: ModelConfig) -> ViTConfig:
-        """Return the decoder of a model as a Vision Transformer on the same patches, or say why there is none."""
+        """Return the decoder of a model as a Vision Transformer on the same patches, or refuse the model."""
         own: Any = model
         try:
             return ViTConfig(

@@ -15,9 +15,10 @@ from vitrail.base.shapes import PixelBatch
 from vitrail.data.augment.mixing import Targets as Indices
 from vitrail.data.batch import Batch
 from vitrail.data.transforms import normalise
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
 from vitrail.model.corruption import Corruption
 from vitrail.model.embedding import pick
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size, patch_grid, patchify
 from vitrail.selfsup.masking import Drawn, corruption_counts, draw_corruption, image_keys
 from vitrail.selfsup.objective import Reconstructing, Reconstruction, SelfSupervisedConfig

@@ -1,4 +1,4 @@
-"""Which patches of which image are hidden: a pure function of (seed, epoch, image), whoever works on it.
+"""Which patches of which image are hidden: a pure function of (seed, epoch, image), whichever process works on it.
 
 Of N patches, exactly n = round(rate x N) are corrupted (Python's `round`: a half goes to the even number). Of these,
 round(0.8 n) get the [mask]; of the rest, half get the embedding of another patch of the same image, and half stay as

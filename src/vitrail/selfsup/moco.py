@@ -18,7 +18,8 @@ from vitrail.base.ranks import Ranks
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, View
 from vitrail.data.transforms import normalise
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.selfsup.batch_norm import BatchNorm
 from vitrail.selfsup.features import spread, view_features
 from vitrail.selfsup.moco_loss import info_nce
@@ -86,7 +87,7 @@ class MocoConfig(SelfSupervisedConfig, kind="moco"):
     def check_batch(self, batch: int, *, whole: bool) -> None:
         """Refuse a batch without negatives, or one in pieces."""
         if batch < 2:
-            raise ConfigError(f"MoCo needs other images to tell one from, but `batch` is {batch}; choose at least 2.")
+            raise ConfigError(f"MoCo compares each image with others, but `batch` is {batch}; choose at least 2.")
         if not whole:
             raise ConfigError(
                 "MoCo compares all images of a batch, so that a piece of it would have fewer negatives; leave out "

@@ -20,8 +20,9 @@ from vitrail.model.patches import Size
 from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
 from vitrail.runs.adapt import adapt
-from vitrail.runs.config import DataConfig
+from vitrail.runs.changes import Changes
 from vitrail.runs.data import RunData, absolute
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder, claimed
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.series import Cell, Row, Series, Table, Watch
@@ -134,9 +135,9 @@ def task_run(
     image_size: Size | None = None,
     steps: int | None = None,
     skip_broken: str = "0",
-    changes: Mapping[str, Any],
+    changes: Changes,
 ) -> Run:
-    """Make the run of a task by Table 4; `changes` are settings by path."""
+    """Make the run of a task by Table 4."""
     adaptation = FINETUNING["finetune-vtab"].adaptation()
     pixels = replace(source.preprocessing, geometry="square", crop_fraction=1.0)
     whole = Augmentation(crop="none", flip=0.0, interpolation=pixels.interpolation, antialias=pixels.antialias)
@@ -148,7 +149,7 @@ def task_run(
         frozen=False,
     )
     where = DataConfig(where=absolute(data.train.where), skip_broken=skip_broken, role="transfer")
-    config = fill(draft, where, data, steps=steps, epochs=None, changes=changes, evaluations=1)
+    config = fill(draft, where, data, changes, steps=steps, evaluations=1)
     run = Run(config=config, data=data, folder=RunFolder(path=out), ranks=ranks)
     run.check()
     return run

@@ -12,7 +12,8 @@ from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.data.batch import Batch
 from vitrail.data.subsets import class_weights
 from vitrail.data.transforms import normalise
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.training.learner import Learner, ObjectiveConfig, Task
 from vitrail.training.losses import PerClass, sigmoid_cross_entropy, soft_targets, softmax_cross_entropy

@@ -25,7 +25,8 @@ from vitrail.base.ranks import Ranks
 from vitrail.base.settings import Tagged
 from vitrail.data.batch import Batch, View
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 
 MODEL = "model."

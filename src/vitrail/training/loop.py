@@ -3,17 +3,17 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
 
-from vitrail.base.errors import VitrailError, WorkerError
+from vitrail.base.errors import WorkerError
 from vitrail.base.journal import Journal
 from vitrail.base.ranks import Ranks
 from vitrail.data.loader import Batch
 from vitrail.training.clock import Clock
+from vitrail.training.endings import StoppedError, diverged
 from vitrail.training.evaluator import Evaluator
 from vitrail.training.keeper import Keeper
 from vitrail.training.pacing import Pacer
@@ -26,29 +26,6 @@ from vitrail.training.step import Step, StepConfig, take_step
 Watch = Callable[[int, dict[str, float]], None]
 
 MOST_BAD_IN_A_ROW = 3
-
-
-class DivergedError(VitrailError):
-    """A loss that is not finite three times in a row, or weights or scores that are not; `step` is where."""
-
-    exit_code = 1
-
-    def __init__(self, sentence: str, *, step: int) -> None:
-        super().__init__(sentence)
-        self.step = step
-
-
-def diverged(reason: str, *, step: int) -> DivergedError:
-    """Return the error for a run whose numbers are not finite any more, with what to do."""
-    return DivergedError(
-        f"{reason}. The last good checkpoint is kept; begin a new run with a lower `learning_rate`, a longer `warmup` "
-        "or clipped gradients (`optimizer.clip_norm`).",
-        step=step,
-    )
-
-
-class StoppedError(VitrailError):
-    """A run that was stopped by a signal, after saving."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +184,7 @@ class Loop:
         if not due:
             return
         try:
-            with self.saved_weights():
+            with self.state.saved_weights():
                 for evaluator in due:
                     self._measure(evaluator)
         except StoppedError:
@@ -215,19 +192,8 @@ class Loop:
         except WorkerError as error:
             raise self._lost(error) from error
 
-    @contextmanager
-    def saved_weights(self) -> Iterator[None]:
-        """Give the learner, in evaluation mode, the weights that the run would save: the averaged, if it averages."""
-        state = self.state
-        with nullcontext() if state.average is None else state.average.applied():
-            state.learner.eval()
-            try:
-                yield
-            finally:
-                state.learner.train()
-
     def outcome(self, evaluator: Evaluator[Any]) -> Any:
-        """Run an evaluator on the model, unless it has run at this step; within `saved_weights`."""
+        """Run an evaluator on the model, unless it has run at this step; within `state.saved_weights`."""
         if self.is_new(evaluator) and evaluator.name in self.outcomes:
             return self.outcomes[evaluator.name]
         with gathered(self.state.learner) as learner:

@@ -4,7 +4,8 @@ A run is a function of its config and this state: with both, it resumes exactly 
 is not here, since it depends on the step alone (`base/seeds.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -51,6 +52,16 @@ class TrainState:
     optimizer: Optimizer
     average: Average | None = None
     progress: Progress = field(default_factory=Progress)
+
+    @contextmanager
+    def saved_weights(self) -> Iterator[None]:
+        """Give the learner, in evaluation mode, the weights that the run would save: the averaged, if it averages."""
+        with nullcontext() if self.average is None else self.average.applied():
+            self.learner.eval()
+            try:
+                yield
+            finally:
+                self.learner.train()
 
     def tensors(self) -> dict[str, Tensor]:
         """Gather every tensor whole; a collective where parameters are sharded."""

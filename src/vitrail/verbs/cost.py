@@ -3,9 +3,10 @@
 from typing import Any
 
 from vitrail.model.build import config_of
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
 from vitrail.model.cost import Cost
 from vitrail.model.cost import cost as cost_of
+from vitrail.model.family import ModelConfig
 
 
 def cost(model: str | ModelConfig | Model, **settings: Any) -> Cost:

@@ -12,9 +12,8 @@ from vitrail.base.memory import keep_freed_memory
 from vitrail.base.notes import Note, logged
 from vitrail.base.outputs import check_output
 from vitrail.base.progress import Progress, silent
-from vitrail.checkpoint.store import check_labels
+from vitrail.checkpoint.labels import class_names
 from vitrail.data.dataset import Dataset
-from vitrail.data.labels import read_labels
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.evaluation.class_map import ClassMap, read_class_map
 from vitrail.evaluation.evaluation import Evaluation, EvaluationConfig
@@ -24,10 +23,11 @@ from vitrail.evaluation.real import RealLists, check_outputs, choose_with_real, 
 from vitrail.evaluation.subset import Choice, choose
 from vitrail.model.patches import Size
 from vitrail.report.evaluation_page import EVALUATION, write_evaluation
-from vitrail.runs.evaluation import open_evaluation_data
+from vitrail.runtime.choice import EngineChoice, EngineName, Precision
 from vitrail.runtime.zeroshot import TextEmbeddings
 from vitrail.verbs.evaluation_page import evaluation_page
 from vitrail.verbs.network import FileSettings, ModelLike, Network, open_network, with_texts
+from vitrail.verbs.networks import open_data
 
 File = str | os.PathLike[str]
 
@@ -58,6 +58,8 @@ def evaluate(
     workers: int = 0,
     threads: int | None = None,
     device: str | torch.device = "auto",
+    engine: EngineName | None = None,
+    precision: Precision | None = None,
     progress: Progress = silent,
     note: Note = logged,
 ) -> Evaluation:
@@ -77,7 +79,8 @@ def evaluate(
     model with its projection: an `.npz` with `embeddings` and `names`. `real` is ImageNet-ReaL's `real.json`.
 
     A model in memory computes where it is; `image_size`, `num_heads`, `pickle` and `device` are for files. Files and
-    models are measured in float32, classifiers and engines as they are. `resamples` are behind the intervals, and
+    models are measured in float32, classifiers and engines as they are; `engine` and `precision` choose what computes.
+    `resamples` are behind the intervals, and
     `skip_broken` is how many images may be unreadable, such as `5` or `1%`. `csv` gets every prediction, and `html` a
     page; a file of another kind is replaced only with `force`. Under torchrun ranks share the images, and every rank
     returns the same.
@@ -96,13 +99,19 @@ def evaluate(
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
     )
-    with open_network(model, file=file, threads=threads, note=note, preprocessing=preprocessing, float32=True) as (
-        network,
-        ranks,
-    ):
+    with open_network(
+        model,
+        file=file,
+        threads=threads,
+        note=note,
+        preprocessing=preprocessing,
+        float32=True,
+        choice=EngineChoice(engine=engine, precision=precision),
+        batch=batch,
+    ) as (network, ranks):
         if text_embeddings is not None:
             network = with_texts(network, text_embeddings)
-        dataset = _open_data(data, network, split=split, root=root, skip_broken=skip_broken, seed=seed)
+        dataset = open_data(data, network, split=split, root=root, skip_broken=skip_broken, seed=seed)
         choice = _choose(network, dataset, labels, lists, mapping, all_classes=all_classes)
         notes = (*network.notes, *network.head_notes, *dataset.notes, *choice.notes)
         if ranks.first:
@@ -128,23 +137,6 @@ def _read_beside(
     return lists, read_class_map(Path(class_map)) if isinstance(class_map, str | os.PathLike) else class_map
 
 
-def _open_data(
-    data: File | Dataset, network: Network, *, split: str | None, root: File | None, skip_broken: str, seed: int
-) -> Dataset:
-    if not isinstance(data, Dataset):
-        return open_evaluation_data(
-            os.fspath(data),
-            split=split,
-            provenance=network.info.provenance,
-            root=None if root is None else os.fspath(root),
-            skip_broken=skip_broken,
-            seed=seed,
-        )
-    if split is not None or root is not None:
-        raise ConfigError("split and root are for data that is yet to be opened; leave them out for a data set.")
-    return data
-
-
 def _choose(
     network: Network,
     dataset: Dataset,
@@ -160,9 +152,7 @@ def _choose(
         texts = network.config is not None and network.config.text_width is not None
         advice = "fine-tune it first, or give `text_embeddings`" if texts else "fine-tune it first"
         raise InputError(f"{network.name} has no head, so it answers nothing; {advice}.")
-    names = read_labels(Path(labels), outputs) if isinstance(labels, str | os.PathLike) else labels
-    names = network.info.labels if names is None else tuple(names)
-    check_labels(names, outputs)
+    names = class_names(labels, network.info.labels, outputs)
     if real is None:
         return choose(dataset, names, outputs, class_map=class_map, all_classes=all_classes)
     check_outputs(outputs)

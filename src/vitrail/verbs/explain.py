@@ -2,42 +2,35 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from vitrail.analysis import faithfulness
-from vitrail.analysis.cells import mean_colour
+from vitrail.analysis.gradients import STEPS
 from vitrail.analysis.methods import (
     Method,
     MethodSettings,
     applicable,
     best_method,
-    cells_of,
     check_method,
-    heat_maps,
-    needs_class,
-    probabilities,
 )
 from vitrail.base.errors import ConfigError, ImageError, InputError, did_you_mean
 from vitrail.base.notes import Note, logged
 from vitrail.base.numbers import check_whole
+from vitrail.base.outputs import check_folder
 from vitrail.base.progress import Progress, silent
-from vitrail.base.shapes import NewPixels
-from vitrail.checkpoint.store import check_labels
-from vitrail.data.labels import read_labels
-from vitrail.data.pictures import Picture, pixels_of
-from vitrail.data.transforms import preprocess
+from vitrail.checkpoint.labels import class_names
+from vitrail.data.pictures import Picture
 from vitrail.model.patches import Size
-from vitrail.report.overlay import picture_of
 from vitrail.runtime.engine import Engine
-from vitrail.verbs.explanation import Explanation, Explanations, HeatMap, Trust
-from vitrail.verbs.explanation_files import explanation_folder, write_explanations
+from vitrail.verbs.explaining import Explaining
+from vitrail.verbs.explanation import Explanations
+from vitrail.verbs.explanation_files import FOLDER, PAGE, write_explanations
 from vitrail.verbs.images import open_images
-from vitrail.verbs.network import FileSettings, ModelLike, Network, open_network
+from vitrail.verbs.network import FileSettings, ModelLike, Network
+from vitrail.verbs.networks import open_networks
 
 File = str | os.PathLike[str]
 
@@ -51,7 +44,7 @@ def explain(
     top: int = 3,
     layer: int = -1,
     head: int | None = None,
-    steps: int = 32,
+    steps: int = STEPS,
     compare: bool = False,
     points: int = faithfulness.POINTS,
     seed: int = 0,
@@ -88,16 +81,18 @@ def explain(
     """
     check_whole("top", top)
     check_whole("points", points, least=0, most=1000)
-    folder = None if out is None else explanation_folder(out, inputs=(model, labels), force=force)
+    folder = None if out is None else check_folder(out, FOLDER, PAGE, inputs=(model, labels), force=force)
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
     )
-    with open_network(model, file=file, threads=threads, note=note, float32=True) as (network, ranks):
-        if ranks.world > 1:
-            raise ConfigError("explain computes on one rank; start it without torchrun.")
+    with open_networks([model], verb="explain", file=file, threads=threads, note=note) as (network,):
         names = _class_names(network, labels)
         settings = MethodSettings(layer=layer, head=head, steps=steps)
         methods, reason = _methods(network.engine, method, settings, compare=compare)
+        if "attention" not in methods and (layer, head) != (-1, None):
+            raise ConfigError("`layer` and `head` are of attention alone; give the `method` attention beside them.")
+        if "integrated-gradients" not in methods and steps != STEPS:
+            raise ConfigError("`steps` are of integrated gradients alone; leave them out, or give that `method`.")
         notes = (*network.notes, *network.head_notes, *reason)
         for sentence in notes:
             note(sentence)
@@ -123,104 +118,6 @@ def explain(
         return result if folder is None else replace(result, files=write_explanations(result, folder))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Explaining:
-    """Everything that is the same for all images."""
-
-    engine: Engine
-    names: tuple[str, ...]
-    methods: tuple[Method, ...]
-    settings: MethodSettings
-    number: int | None
-    """The class that is explained; None explains the most probable ones."""
-    top: int
-    points: int
-    seed: int
-
-    def explain(self, picture: Picture, name: str, place: int) -> Explanation:
-        """Explain one image."""
-        preprocessing = self.engine.preprocessing
-        whole = pixels_of(picture, preprocessing.channels)
-        pixels = preprocess(whole, preprocessing)
-        scores = probabilities(self.engine, pixels[None])[0].cpu()
-        if not scores.isfinite().all():
-            raise ImageError("the model's scores for it are not finite; `vitrail verify` checks its weights.")
-        order = scores.argsort(descending=True, stable=True).tolist()
-        classes = [self.number] if self.number is not None else order[: self.top]
-        random = self._random(pixels, classes[0], place)
-        maps = [heat for method in self.methods for heat in self._maps(method, pixels, scores, classes, random, place)]
-        return Explanation(
-            name=name,
-            image_size=(whole.shape[1], whole.shape[2]),
-            picture=picture_of(whole),
-            preprocessing=preprocessing,
-            top=tuple((self.names[number], float(scores[number])) for number in order[: max(self.top, 3)]),
-            maps=tuple(maps),
-        )
-
-    def _maps(
-        self,
-        method: Method,
-        pixels: NewPixels,
-        scores: torch.Tensor,
-        classes: Sequence[int],
-        random: faithfulness.Curves | None,
-        place: int,
-    ) -> list[HeatMap]:
-        """Return a map of each class, the first one measured; a method without classes has one map."""
-        numbers = torch.tensor(classes if needs_class(method) else classes[:1])
-        batch = heat_maps(method, self.engine, pixels.expand(len(numbers), -1, -1, -1), numbers, self.settings)
-        cells = cells_of(self.engine)
-        values = cells.means(batch.maps)
-        maps = []
-        for at, number in enumerate(numbers.tolist()):
-            trust = None
-            if random is not None and at == 0:
-                order = faithfulness.order_of(values[at], self.seed, "ties", place)
-                trust = _trust(self._curves(pixels, number, order), random)
-            total = float(batch.maps[at].sum())
-            error = None if batch.errors is None else abs(float(batch.errors[at])) / max(abs(total), 1e-12)
-            maps.append(
-                HeatMap(
-                    method=method,
-                    label=self.names[number],
-                    probability=float(scores[number]),
-                    values=batch.maps[at].double().numpy(),
-                    cells=values[at].double().numpy().reshape(cells.grid),
-                    trust=trust,
-                    error=error,
-                )
-            )
-        return maps
-
-    def _random(self, pixels: NewPixels, number: int, place: int) -> faithfulness.Curves | None:
-        """Measure random maps, and return their mean curves."""
-        if self.points < 2:
-            return None
-        cells = len(cells_of(self.engine))
-        orders = [
-            faithfulness.random_order(cells, self.seed, "random", place, draw)
-            for draw in range(faithfulness.RANDOM_MAPS)
-        ]
-        curves = [self._curves(pixels, number, order) for order in orders]
-        return faithfulness.Curves(
-            shares=curves[0].shares,
-            deletion=np.mean([curve.deletion for curve in curves], axis=0),
-            insertion=np.mean([curve.insertion for curve in curves], axis=0),
-        )
-
-    def _curves(self, pixels: NewPixels, number: int, order: faithfulness.Order) -> faithfulness.Curves:
-        return faithfulness.measure(
-            lambda batch: probabilities(self.engine, batch),
-            pixels,
-            number,
-            order,
-            cells=cells_of(self.engine),
-            colour=mean_colour(self.engine.preprocessing),
-            points=self.points,
-        )
-
-
 def _methods(
     engine: Engine, method: Method | Literal["auto"], settings: MethodSettings, *, compare: bool
 ) -> tuple[tuple[Method, ...], tuple[str, ...]]:
@@ -240,9 +137,7 @@ def _class_names(network: Network, labels: Sequence[str] | File | None) -> tuple
     outputs = network.engine.num_outputs
     if not outputs:
         raise InputError(f"{network.name} has no classes, only a representation; fine-tune it first.")
-    names = read_labels(Path(labels), outputs) if isinstance(labels, str | os.PathLike) else labels
-    names = network.info.labels if names is None else tuple(names)
-    check_labels(names, outputs)
+    names = class_names(labels, network.info.labels, outputs)
     return tuple(map(str, range(outputs))) if names is None else names
 
 
@@ -251,13 +146,3 @@ def _class_number(label: str, names: tuple[str, ...]) -> int:
         listing = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
         raise ConfigError(f"the model has no class {label!r}, only {listing}.{did_you_mean(label, names)}")
     return names.index(label)
-
-
-def _trust(curves: faithfulness.Curves, random: faithfulness.Curves) -> Trust:
-    return Trust(
-        shares=curves.shares,
-        deletion=curves.deletion,
-        insertion=curves.insertion,
-        random_deletion=random.deletion,
-        random_insertion=random.insertion,
-    )

@@ -2,34 +2,20 @@
 
 import io
 import json
-import os
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from vitrail.base.errors import InputError
-from vitrail.base.files import check_writable, path_of, write_whole
-from vitrail.base.outputs import Kind, check_replaceable
+from vitrail.base.files import write_whole
+from vitrail.base.outputs import Kind
 from vitrail.report.explanation_page import ExplanationPage, ImageStory, MethodStory, Panel, render_explanations
 from vitrail.report.markup import percent
 from vitrail.verbs.explanation import TRUST_NOTE, Explanation, Explanations, HeatMap
 
 PAGE, FIGURES = "explanations.html", "explanations.json"
 FOLDER = Kind(name="a folder of explanations", holds=lambda path: (path / FIGURES).is_file())
-
-
-def explanation_folder(name: str | os.PathLike[str], *, inputs: Iterable[Any], force: bool) -> Path:
-    """Return the folder to write into, or refuse it before the work that leads to it."""
-    folder = path_of(name, "out")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file, but explanations are written into a folder; give another name.")
-    check_replaceable(folder, FOLDER, inputs=inputs, force=force)
-    check_writable(folder / PAGE if folder.is_dir() else folder)
-    return folder
 
 
 def write_explanations(result: Explanations, folder: Path) -> dict[str, Path]:

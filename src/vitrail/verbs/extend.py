@@ -5,8 +5,7 @@ from pathlib import Path
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
-from vitrail.base.settings import to_dict
-from vitrail.runs.config import ExtendConfig, RunConfig, read_config, with_settings
+from vitrail.runs.config import ExtendConfig, RunConfig
 from vitrail.runs.data import RunData, absolute, check_same, open_run_data
 from vitrail.runs.extend import extension_of
 from vitrail.runs.folder import RunFolder
@@ -37,9 +36,7 @@ def settle_extension(
     stored = old.read_config()
     begun = folder.read_config() if folder.config.is_file() and folder.begun else None
     extends = (begun and begun.extends) or extension_of(old)
-    changes = request.changes | request.execution
-    changes |= request.other_data()
-    config = read_config(with_settings(to_dict(stored), changes), "the settings of this run")
+    config = request.moved(request.applied(stored))
     _check_state(config, stored)
     data = open_run_data(config.data, seed=config.seed, needs_labels=config.objective.needs_labels)
     check_same(data, config, every_image=request.data is None, same_data=request.same_data)
@@ -57,9 +54,9 @@ def settle_extension(
 def _lasting(config: RunConfig, extends: ExtendConfig, steps: int, held_out: int, request: RunRequest) -> RunConfig:
     """Give the new run its length, and a cadence that suits it unless one was requested."""
     execution, cadence = config.execution, config.evaluate_every
-    if not request.asks("checkpoint_every"):
+    if not request.requests("checkpoint_every"):
         execution = replace(execution, checkpoint_every=max(steps // CHECKPOINTS, 1))
-    if not request.asks("evaluate_every"):
+    if not request.requests("evaluate_every"):
         cadence = evaluate_every(steps, config.batch, held_out)
     return replace(
         config,

@@ -28,6 +28,7 @@ from vitrail.evaluation.ridge import ridge
 from vitrail.model.patches import Size
 from vitrail.published.find import model_name
 from vitrail.report.shots import SHOTS, ShotsLine, write_shots
+from vitrail.runtime.choice import EngineChoice, EngineName, Precision
 from vitrail.verbs.computing import check_threads
 from vitrail.verbs.network import FileSettings, ModelLike, open_network
 
@@ -60,6 +61,8 @@ def fewshot(
     workers: int = 0,
     threads: int | None = None,
     device: str | torch.device = "auto",
+    engine: EngineName | None = None,
+    precision: Precision | None = None,
     progress: Progress = silent,
     note: Note = logged,
 ) -> FewShot:
@@ -78,8 +81,8 @@ def fewshot(
 
     Features are kept below `cache`: a folder, True for the usual one, False for none. `plot` draws accuracy against
     shots into an `.svg` or `.png`, and replaces a file of another kind only with `force`. `image_size`, `num_heads`,
-    `pickle` and `device` are for files. Under torchrun ranks share the images; the first one fits, and the others
-    return a result without scores.
+    `pickle` and `device` are for files; `engine` and `precision` choose what computes. Under torchrun ranks share the
+    images; the first one fits, and the others return a result without scores.
     """
     check_whole("batch", batch, most=MOST_BATCH)
     check_whole("workers", workers, least=0, most=MOST_WORKERS)
@@ -92,7 +95,8 @@ def fewshot(
     )
     train, test = _splits(data, val_fraction=val_fraction, skip_broken=skip_broken, root=root)
     check_shots(train, test, counts, seeds)
-    with open_network(model, file=file, threads=threads, note=note) as (network, ranks):
+    choice = EngineChoice(engine=engine, precision=precision)
+    with open_network(model, file=file, threads=threads, note=note, choice=choice, batch=batch) as (network, ranks):
         first = note if ranks.first else unheard
         extractor = Extractor(
             engine=network.engine,

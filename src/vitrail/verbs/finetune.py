@@ -9,12 +9,12 @@ from typing import Unpack
 from vitrail.base.errors import ConfigError
 from vitrail.base.printable import line
 from vitrail.base.ranks import Ranks
-from vitrail.base.settings import to_dict
 from vitrail.published.find import model_name
 from vitrail.recipes.names import find_adaptation
 from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapt, quick_rate
-from vitrail.runs.config import DataConfig, Execution, read_config, with_settings
 from vitrail.runs.data import RunData, check_same, open_run_data
+from vitrail.runs.data_config import DataConfig
+from vitrail.runs.execution import Execution
 from vitrail.runs.finetune import Estimate, FinetunePlan, Finetuning, read_plan
 from vitrail.runs.folder import SERIES_LOCK, RunFolder
 from vitrail.runs.request import facts_of, fill
@@ -140,8 +140,7 @@ def _new(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
         )
     if "schedule.peak" in request.settings:
         raise ConfigError("fine-tuning chooses schedule.peak from its rates; give `rates`, or one `learning_rate`.")
-    seed = request.changes.get("seed", 0)
-    data_config = request.data_config(request.data)
+    seed, data_config = request.first_seed, request.new_data()
     split_seed = seed if data_config.split_seed is None else data_config.split_seed
     data_config = replace(data_config, role="transfer", split_seed=split_seed)
     source = open_source(
@@ -178,9 +177,9 @@ def _plan(source: Source, data_config: DataConfig, data: RunData, request: Finet
         draft.at_rate(quick_rate(rates)),
         replace(data_config, dev_fraction=dev_fraction),
         data,
+        request,
         steps=request.steps,
         epochs=request.epochs,
-        changes=request.changes | request.execution,
         evaluations=1,
     )
     if base.patience is not None or base.evaluate_every < base.steps:
@@ -211,13 +210,10 @@ def _resumed(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
     """Return the stored plan; how the work is done may change, and nothing else."""
     request.refuse((*LENGTHS, *SHAPING), "resume")
     folder = RunFolder(path=Path(str(request.resume)))
-    plan, changes = read_plan(folder), request.changes
-    allowed = {path: changes.pop(path) for path in ("data.skip_broken",) if path in changes}
-    if changes:
-        paths = ", ".join(f"`{path}`" for path in changes)
-        raise ConfigError(f"{paths} cannot change a stored run; give `resume` alone, or start a new run.")
-    settings = with_settings(to_dict(plan.base), request.execution | allowed)
-    plan = replace(plan, base=read_config(settings, "the settings of this run"))
+    plan = read_plan(folder)
+    if paths := [f"`{path}`" for path in request.deciding if path != "data.skip_broken"]:
+        raise ConfigError(f"{', '.join(paths)} cannot change a stored run; give `resume` alone, or start a new run.")
+    plan = replace(plan, base=request.applied(plan.base))
     data = open_run_data(plan.base.data, seed=plan.base.seed)
     check_same(data, plan.base, same_data=request.same_data)
     plan = replace(plan, base=replace(plan.base, facts=data.facts))

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from vitrail.base.notes import Note
 from vitrail.base.printable import line
 from vitrail.base.ranks import Ranks
-from vitrail.runs.config import Device, Execution
+from vitrail.runs.execution import Device, Execution
 from vitrail.runs.folder import RUN_LOCK, RunFolder
-from vitrail.training.loop import StoppedError
+from vitrail.training.endings import StoppedError
 from vitrail.training.signals import Interruption, StopSignal
 from vitrail.verbs.computing import computing
 from vitrail.verbs.watch import Words

@@ -2,9 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,23 +10,23 @@ import torch
 
 from vitrail.analysis.change import weight_changes
 from vitrail.analysis.cka import FEWEST, cka
-from vitrail.analysis.gathering import asked
+from vitrail.analysis.gathering import choose_attention
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.notes import Note, logged
 from vitrail.base.numbers import check_whole
+from vitrail.base.outputs import check_folder
 from vitrail.base.progress import Progress, silent
-from vitrail.checkpoint.store import check_labels
+from vitrail.checkpoint.labels import class_names
 from vitrail.data.dataset import Dataset
-from vitrail.data.labels import read_labels
 from vitrail.evaluation.subset import Choice, choose
 from vitrail.model.patches import Size
 from vitrail.model.trace import Selection
-from vitrail.runs.evaluation import open_evaluation_data
 from vitrail.runtime.engine import TorchEngine
 from vitrail.verbs.inspecting import NO_CLASSES, NO_IMAGES, Inspecting, Shown
 from vitrail.verbs.inspection import Comparison, Inspection, ModelFigures
-from vitrail.verbs.inspection_files import inspection_folder, write_inspection
-from vitrail.verbs.network import FileSettings, ModelLike, Network, open_network
+from vitrail.verbs.inspection_files import FOLDER, PAGE, write_inspection
+from vitrail.verbs.network import FileSettings, ModelLike, Network
+from vitrail.verbs.networks import listed, open_data, open_networks
 
 File = str | os.PathLike[str]
 Measure = Literal["auto", "accuracy", "change", "none"]
@@ -80,29 +78,22 @@ def inspect(
     where the data has the model's classes, else by the `change` of the outputs; `auto` takes what there is, `none`
     leaves it out. `out` is a folder that gets a page, each panel as PNG and SVG, and its numbers as JSON.
     """
-    models = list(model) if isinstance(model, list | tuple) else [model]
+    models = listed(model)
     _check(models, images, examples, importance, importance_images)
-    folder = None if out is None else inspection_folder(out, inputs=(*models, data, labels), force=force)
+    folder = None if out is None else check_folder(out, FOLDER, PAGE, inputs=(*models, data, labels), force=force)
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
     )
-    with ExitStack() as stack:
-        networks = []
-        for each in models:
-            network, ranks = stack.enter_context(
-                open_network(each, file=file, threads=threads, note=note, float32=True)
-            )
-            if ranks.world > 1:
-                raise ConfigError("inspect computes on one rank; start it without torchrun.")
-            networks.append(network)
-        networks = _named(networks)
-        dataset = None if data is None else _open_data(data, networks[0], split=split, root=root)
+    with open_networks(models, verb="inspect", file=file, threads=threads, note=note) as opened:
+        networks = _named(opened)
+        _check_attention(networks, layers, heads)
+        dataset = None if data is None else open_data(data, networks[0], split=split, root=root)
         choices = [_choice(network, dataset, labels, importance) for network in networks]
         work = [
             Inspecting(
                 engine=_torch_engine(network),
                 name=network.name,
-                asked=asked(_torch_engine(network).model.config, layers, heads),
+                attention=choose_attention(_torch_engine(network).model.config, layers, heads),
                 examples=examples,
                 importance_images=0 if importance == "none" else importance_images,
                 choice=choice,
@@ -120,8 +111,6 @@ def inspect(
 
 
 def _check(models: list[Any], images: int, examples: int, importance: Measure, importance_images: int) -> None:
-    if not models:
-        raise InputError("no model is given; give one, or several to compare.")
     if len(models) > MOST_MODELS:
         raise InputError(f"{len(models)} models are given, but a page has room for {MOST_MODELS}; leave some out.")
     check_whole("images", images)
@@ -129,6 +118,14 @@ def _check(models: list[Any], images: int, examples: int, importance: Measure, i
     check_whole("importance_images", importance_images)
     if importance not in get_args(Measure):
         raise ConfigError(f"importance is {importance!r}, but must be one of {', '.join(get_args(Measure))}.")
+
+
+def _check_attention(networks: list[Network], layers: Selection, heads: Selection) -> None:
+    """Refuse a choice of blocks or heads where no model has any."""
+    if (layers, heads) != ("all", "all") and not any(
+        _torch_engine(network).model.config.attention_shape[0] for network in networks
+    ):
+        raise ConfigError("`layers` and `heads` choose attention, but no model that is given has any; leave them out.")
 
 
 def _named(networks: list[Network]) -> list[Network]:
@@ -148,24 +145,10 @@ def _torch_engine(network: Network) -> TorchEngine:
     return network.engine
 
 
-def _open_data(data: File | Dataset, network: Network, *, split: str | None, root: File | None) -> Dataset:
-    if isinstance(data, Dataset):
-        if split is not None or root is not None:
-            raise ConfigError("split and root are for data that is yet to be opened; leave them out for a data set.")
-        return data
-    return open_evaluation_data(
-        os.fspath(data),
-        split=split,
-        provenance=network.info.provenance,
-        root=None if root is None else os.fspath(root),
-        skip_broken="100%",
-    )
-
-
 def _choice(
     network: Network, dataset: Dataset | None, labels: Sequence[str] | File | None, importance: Measure
 ) -> Choice | None:
-    """Match the classes of the data to those of a model; None where accuracy is not asked for, or cannot be had."""
+    """Match the classes of the data to those of a model; None where accuracy is not wanted or not known."""
     if dataset is None and importance == "accuracy":
         raise InputError("importance='accuracy' needs images with classes, but no data is given; give it with `data`.")
     if dataset is None or importance not in ("auto", "accuracy"):
@@ -175,11 +158,8 @@ def _choice(
         if importance == "accuracy":
             raise InputError(f"{network.name} has no classes, so it has no accuracy; choose importance='change'.")
         return None
-    names = read_labels(Path(labels), outputs) if isinstance(labels, str | os.PathLike) else labels
-    names = network.info.labels if names is None else tuple(names)
     try:
-        check_labels(names, outputs)
-        return choose(dataset, names, outputs)
+        return choose(dataset, class_names(labels, network.info.labels, outputs), outputs, mappable=False)
     except InputError:
         if importance == "accuracy" or labels is not None:
             raise
@@ -241,7 +221,7 @@ def _compare(work: list[Inspecting], features: list[list[torch.Tensor] | None], 
 
 
 def _with_absences(model: ModelFigures, shown: Shown | None) -> ModelFigures:
-    """Say why a panel has nothing of a model."""
+    """Add why a panel has nothing about a model."""
     absences = dict(model.absences)
     if shown is None:
         absences = dict.fromkeys(_WITH_IMAGES, NO_IMAGES) | absences

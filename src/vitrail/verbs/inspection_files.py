@@ -1,15 +1,11 @@
 """An inspection as files: a page, each panel as pictures, and the numbers of each as JSON."""
 
 import json
-import os
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from vitrail.base.errors import InputError
-from vitrail.base.files import check_writable, path_of, write_whole
-from vitrail.base.outputs import Kind, check_replaceable
+from vitrail.base.files import write_whole
+from vitrail.base.outputs import Kind
 from vitrail.report.drawings import drawing_files
 from vitrail.report.inspection_page import render_inspection
 from vitrail.report.section import Figure
@@ -21,16 +17,6 @@ TOP = ("attention distance, first", "outlier", "effective rank")
 """How the rows of the table begin that stand at the top of the page of one model."""
 PAGE, FIGURES = "inspection.html", "inspection.json"
 FOLDER = Kind(name="a folder of an inspection", holds=lambda path: (path / FIGURES).is_file())
-
-
-def inspection_folder(name: str | os.PathLike[str], *, inputs: Iterable[Any], force: bool) -> Path:
-    """Return the folder to write into, or refuse it before the work that leads to it."""
-    folder = path_of(name, "out")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file, but an inspection is written into a folder; give another name.")
-    check_replaceable(folder, FOLDER, inputs=inputs, force=force)
-    check_writable(folder / PAGE if folder.is_dir() else folder)
-    return folder
 
 
 def write_inspection(result: Inspection, folder: Path) -> dict[str, Path]:

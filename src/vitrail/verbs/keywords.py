@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from vitrail.base.trackers import TrackerName
+from vitrail.model.mixer_settings import MixerName
 from vitrail.model.patches import Size
-from vitrail.runs.config import Device
+from vitrail.runs.execution import Device
 from vitrail.selfsup.objective import Probe
 from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape
@@ -63,6 +64,7 @@ class ScratchKeywords(RunKeywords, total=False):
     """Keywords of a run that begins with random weights."""
 
     model: str | None
+    mixer: MixerName | None
     channels: int | None
     config: str | Path | None
     extend: str | Path | None

@@ -10,20 +10,25 @@ from typing import Any
 import torch
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.notes import Note
+from vitrail.base.notes import Note, unheard
 from vitrail.base.ranks import Ranks, as_device
 from vitrail.checkpoint.files import assemble, head_notes, read
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size
 from vitrail.prediction.classifier import Classifier
+from vitrail.runtime.choice import EngineChoice
 from vitrail.runtime.engine import Engine, TorchEngine, torch_engine
+from vitrail.runtime.make import make_engine
 from vitrail.runtime.zeroshot import TextEmbeddings, read_text_embeddings, zero_shot
 from vitrail.verbs.computing import computing
 
 ModelLike = str | os.PathLike[str] | Model | Classifier | Engine
 """A file or folder of weights, a model in memory, a classifier or an engine."""
+USUAL = EngineChoice()
+"""torch, in the type of the weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,21 +95,28 @@ def open_network(
     note: Note,
     preprocessing: Preprocessing | None = None,
     float32: bool = False,
+    choice: EngineChoice = USUAL,
+    batch: int | None = None,
 ) -> Iterator[tuple[Network, Ranks]]:
     """Open a network together with the ranks that compute with it, and leave a model in memory as it was.
 
-    `float32` measures a model of another type in float32; a classifier and an engine compute as they do.
+    `float32` measures a model of another type in float32; a classifier and an engine compute as they do. `choice` is
+    the engine, for `batch` images at once.
     """
+    float32 = float32 and choice.precision is None
     if isinstance(model, str | os.PathLike):
         with computing(threads, file.device, note) as ranks:
             contents = read(os.fspath(model), pickle=file.pickle, resident=True, **file.overrides)
             loaded = assemble(contents, device=ranks.device)
             network = _of_model(loaded.float() if float32 else loaded, preprocessing)
+            network = _with_engine(network, choice, batch, note if ranks.first else unheard)
             yield replace(network, name=os.fspath(model), digest=contents.digest), ranks
         return
     if isinstance(model, Classifier | Engine):
         if preprocessing is not None:
             raise ConfigError("preprocessing is given, but a classifier or engine has its own; leave it out.")
+        if choice.given:
+            raise ConfigError("a classifier or engine computes as it does; leave out `engine` and `precision`.")
         network = _of_classifier(model) if isinstance(model, Classifier) else Network(engine=model, name="the engine")
         with _in_memory(network.engine.device, file, threads, note) as ranks:
             yield network, ranks
@@ -113,7 +125,7 @@ def open_network(
         same = not float32 or next(model.parameters()).dtype == torch.float32
         network = _of_model(model if same else copy.deepcopy(model).float(), preprocessing)
         with _in_memory(network.engine.device, file, threads, note) as ranks:
-            yield network, ranks
+            yield _with_engine(network, choice, batch, note if ranks.first else unheard), ranks
 
 
 def with_texts(network: Network, texts: TextEmbeddings | str | os.PathLike[str]) -> Network:
@@ -141,6 +153,13 @@ def _in_memory(device: torch.device, file: FileSettings, threads: int | None, no
     file.check(device)
     with computing(threads, device, note) as ranks:
         yield ranks
+
+
+def _with_engine(network: Network, choice: EngineChoice, batch: int | None, note: Note) -> Network:
+    """Let another engine run the model of a network."""
+    if not choice.given or not isinstance(network.engine, TorchEngine):
+        return network
+    return replace(network, engine=make_engine(network.engine, choice, batch=batch, note=note))
 
 
 def _of_classifier(classifier: Classifier) -> Network:

@@ -7,7 +7,8 @@ from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.base.readable import counted, in_bytes
 from vitrail.base.table import Table, Tabular
 from vitrail.model.build import config_of
-from vitrail.model.contract import Model, ModelConfig
+from vitrail.model.contract import Model
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.recipes import paper
 from vitrail.recipes.paper import Preset
@@ -141,7 +142,7 @@ def plan(
 
 
 _LEAST, _MOST = 1e-30, 1e30
-"""Beyond them what is worked out is no longer finite."""
+"""Beyond them the results are no longer finite."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from vitrail.prediction.folder import Listing
 from vitrail.prediction.prediction import Prediction
 from vitrail.prediction.work import Outcome, Work
 from vitrail.prediction.writers import Row, check_predictions
+from vitrail.runtime.choice import EngineChoice, EngineName, Precision
 from vitrail.runtime.engine import Engine
 from vitrail.runtime.zeroshot import TextEmbeddings
 from vitrail.verbs.computing import computing
@@ -38,7 +39,7 @@ class ClassifierSettings:
     labels: Sequence[str] | File | None = None
     batch: int | None = None
     workers: int | None = None
-    compiled: bool = False
+    engine: EngineChoice = field(default_factory=EngineChoice)
     threads: int | None = None
     text_embeddings: TextEmbeddings | File | None = None
     file: FileSettings = field(default_factory=FileSettings)
@@ -60,7 +61,8 @@ def predict(
     workers: int | None = None,
     threads: int | None = None,
     device: str | torch.device = "auto",
-    compiled: bool = False,
+    engine: EngineName | None = None,
+    precision: Precision | None = None,
     pickle: bool = False,
     progress: Progress = silent,
     note: Note = logged,
@@ -80,6 +82,8 @@ def predict(
     with a path on each line: these give a list, without the images that could not be read, which are noted.
 
     `text_embeddings` are the classes of a CLIP model with its projection: an `.npz` with `embeddings` and `names`.
+    `engine` is what computes: torch (the default), `compiled`, `onnxruntime`, `openvino`, or `auto` for the fastest on
+    this machine; `precision` is float32, bfloat16 or int8.
 
     With `out`, which ends in `.csv`, `.jsonl` or `.parquet`, the answers for any number of paths are written to that
     file, and a summary is returned; a file of another kind is replaced only with `force`. Stopped at any time, the same
@@ -92,7 +96,7 @@ def predict(
         labels=labels,
         batch=batch,
         workers=workers,
-        compiled=compiled,
+        engine=EngineChoice(engine=engine, precision=precision),
         threads=threads,
         text_embeddings=text_embeddings,
         file=file,
@@ -169,7 +173,8 @@ def open_classifier(model: ModelLike, settings: ClassifierSettings, note: Note) 
                     model,
                     device=ranks.device,
                     pickle=settings.file.pickle,
-                    compiled=settings.compiled,
+                    engine=settings.engine.engine,
+                    precision=settings.engine.precision,
                     **settings.file.overrides,
                     **own,
                 ),
@@ -177,9 +182,10 @@ def open_classifier(model: ModelLike, settings: ClassifierSettings, note: Note) 
             )
         return
     if isinstance(model, Classifier):
-        if settings.compiled or any(value is not None for value in own.values()):
+        if settings.engine.given or any(value is not None for value in own.values()):
             raise ConfigError(
-                "labels, batch, workers, compiled and text_embeddings are a classifier's own; give them when making it."
+                "labels, batch, workers, engine, precision and text_embeddings are a classifier's own; give them when "
+                "making it."
             )
         settings.file.check(model.engine.device)
         with computing(settings.threads, model.engine.device, note) as ranks:
@@ -188,12 +194,14 @@ def open_classifier(model: ModelLike, settings: ClassifierSettings, note: Note) 
     if isinstance(model, Engine):
         settings.file.check(model.device)
         with computing(settings.threads, model.device, note) as ranks:
-            yield Classifier.of(model, **own), ranks
+            choice = settings.engine
+            yield Classifier.of(model, engine=choice.engine, precision=choice.precision, **own), ranks
         return
     device = next(model.parameters()).device
     settings.file.check(device)
     with evaluating(model), computing(settings.threads, device, note) as ranks:
-        yield Classifier.of(model, compiled=settings.compiled, **own), ranks
+        choice = settings.engine
+        yield Classifier.of(model, engine=choice.engine, precision=choice.precision, **own), ranks
 
 
 def _good(rows: Iterator[Row], note: Note) -> Iterator[Row]:

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from vitrail.base.errors import ConfigError
 from vitrail.recipes.names import find_pretraining
-from vitrail.runs.config import DataConfig
+from vitrail.runs.config import RunConfig
 from vitrail.runs.data import absolute, absolute_data
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Recipe
 from vitrail.selfsup.objective import Probe
 from vitrail.verbs.frame import training_frame
@@ -36,24 +37,19 @@ class PretrainRequest(ScratchRequest):
         """Whether a new run needs the classes of its images: never."""
         return False
 
-    @property
-    def changes(self) -> dict[str, Any]:
-        """The settings that were asked for and decide the result, by path."""
-        probe = {} if self.probe is None else {"objective.probe": self.probe}
-        return probe | super().changes
-
     def find_recipe(self) -> Recipe:
         """Return a recipe for images without labels, or the rule of the objective."""
         return find_pretraining(self.recipe, self.objective, self.size)
 
-    def data_config(self, where: File) -> DataConfig:
+    def new_data(self) -> DataConfig:
         """Return which data a new run takes."""
-        return absolute_data(replace(super().data_config(where), others=tuple(map(str, self.others))))
+        return absolute_data(replace(super().new_data(), others=tuple(map(str, self.others))))
 
-    def other_data(self) -> dict[str, Any]:
-        """Return where the data of a stored run are now."""
-        others = {"data.others": tuple(absolute(str(where)) for where in self.others)} if self.others else {}
-        return super().other_data() | others
+    def moved(self, config: RunConfig) -> RunConfig:
+        """Return a stored run with the places where its data are now, if they were requested."""
+        config = super().moved(config)
+        others = tuple(absolute(str(where)) for where in self.others)
+        return replace(config, data=replace(config.data, others=others)) if others else config
 
     def refuse(self, names: Sequence[str], way: str) -> None:
         """Refuse keywords that a stored run has no use for any more."""

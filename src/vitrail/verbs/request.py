@@ -1,57 +1,20 @@
-"""The request of a training run, by the keywords of `vitrail.train` and `vitrail.finetune`.
-
-None, False and an empty sequence are not requested: the recipe, the rule or the stored run decides.
-"""
+"""The request of a training run, by the keywords of `vitrail.train` and `vitrail.finetune`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.base.settings import from_dict
-from vitrail.base.trackers import TrackerName
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
 from vitrail.runs.bounds import check_bounds
-from vitrail.runs.config import DataConfig, Device, with_settings
-from vitrail.runs.data import absolute, absolute_data
-from vitrail.training.optimizers import OptimizerName
-from vitrail.training.schedules import Shape
-from vitrail.training.step import Precision
+from vitrail.runs.changes import Changes
+from vitrail.runs.config import RunConfig
+from vitrail.runs.data import absolute
+from vitrail.runs.data_config import DataConfig
 
-# Keyword -> the setting of `RunConfig` that it sets, by path.
-PATHS = {
-    "batch": "batch",
-    "seed": "seed",
-    "skip_broken": "data.skip_broken",
-    "root": "data.root",
-    "balanced": "data.balanced",
-    "optimizer": "optimizer.name",
-    "learning_rate": "schedule.peak",
-    "schedule": "schedule.shape",
-    "warmup": "schedule.warmup_steps",
-    "weight_decay": "optimizer.weight_decay",
-    "layer_decay": "optimizer.layer_decay",
-    "freeze": "optimizer.frozen",
-    "dropout": "model.dropout",
-    "label_smoothing": "objective.label_smoothing",
-    "class_weights": "objective.class_weights",
-    "mixup": "augmentation.mixup",
-    "cutmix": "augmentation.cutmix",
-    "averaging": "averaging",
-    "drop_patches": "objective.drop_patches",
-    "patience": "patience",
-    "precision": "precision",
-    "evaluate_every": "evaluate_every",
-    "checkpoint_every": "execution.checkpoint_every",
-}
-# The same for how the work is done, which a stored run may change.
-EXECUTION = {
-    name: f"execution.{name}"
-    for name in ("device", "threads", "workers", "recompute", "shard", "keep_checkpoints", "track", "micro_batch")
-} | {"compile": "execution.compiled"}
 SHAPING = ("recipe", "image_size", "fraction", "val_fraction")
 """Keywords that shape a run once and for all: they cannot change a stored one."""
 LENGTHS = ("epochs", "minutes")
@@ -59,8 +22,8 @@ LENGTHS = ("epochs", "minutes")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRequest:
-    """The keywords that every run has."""
+class RunRequest(Changes):
+    """The keywords that every run has, beside the single settings."""
 
     data: str | Path | None = None
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
@@ -74,43 +37,6 @@ class RunRequest:
     """Passes over the training images, in place of steps."""
     minutes: float | None = None
     """Train as many steps as fit into this time."""
-    batch: int | None = None
-    """Images in an update, over all ranks."""
-    seed: int | None = None
-    """Everything random follows from it."""
-    optimizer: OptimizerName | None = None
-    learning_rate: float | None = None
-    """The highest learning rate."""
-    schedule: Shape | None = None
-    """How the learning rate falls."""
-    warmup: int | None = None
-    """Steps in which the learning rate rises."""
-    weight_decay: float | None = None
-    dropout: float | None = None
-    averaging: float | None = None
-    """Factor of Polyak averaging; 0 is off."""
-    layer_decay: float | None = None
-    freeze: Sequence[str] = ()
-    """Parameters that stay as they are; * stands for anything."""
-    precision: Precision | None = None
-    val_fraction: float | None = None
-    fraction: float | None = None
-    skip_broken: str | None = None
-    root: str | None = None
-    evaluate_every: int | None = None
-    checkpoint_every: int | None = None
-    keep_checkpoints: int | None = None
-    micro_batch: int | Literal["auto"] | None = None
-    """Images that go through the model at once; auto finds the most that fit."""
-    workers: int | None = None
-    threads: int | None = None
-    device: Device | None = None
-    recompute: bool = False
-    compile: bool = False
-    shard: bool = False
-    track: Sequence[TrackerName] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Any other setting of `RunConfig` by its path, such as augmentation.flip; it overrides the others."""
     resume: str | Path | None = None
     """The folder of a run to resume, with its own settings."""
     restart: bool = False
@@ -125,37 +51,16 @@ class RunRequest:
         """The image size as height and width."""
         return None if self.image_size is None else as_size(self.image_size)
 
-    @property
-    def changes(self) -> dict[str, Any]:
-        """The requested settings that decide the result, by path."""
-        own = {field.name for field in fields(self)}
-        changes = {path: getattr(self, name) for name, path in PATHS.items() if name in own and self.asks(name)}
-        if changes.get("averaging") == 0:
-            changes["averaging"] = None
-        return changes | dict(self.settings)
-
-    @property
-    def execution(self) -> dict[str, Any]:
-        """The requested settings of how the work is done, by path; `auto` is resolved later."""
-        paths = {name: path for name, path in EXECUTION.items() if self.asks(name)}
-        return {path: getattr(self, name) for name, path in paths.items() if getattr(self, name) != "auto"}
-
-    def asks(self, name: str) -> bool:
-        """Return whether a keyword is set; 0 is a value."""
-        value = getattr(self, name)
-        return value is not None and value is not False and value != () and value != []
-
-    def data_config(self, where: str | Path) -> DataConfig:
+    def new_data(self) -> DataConfig:
         """Return which data a new run takes, and check that it has one length."""
         self.check_length()
-        shares = {f"data.{name}": getattr(self, name) for name in ("val_fraction", "fraction") if self.asks(name)}
-        paths = shares | {path: value for path, value in self.changes.items() if path.startswith("data.")}
-        settings = with_settings({"data": {"where": str(where)}}, paths)["data"]
-        return absolute_data(from_dict(DataConfig, settings, where="the settings of the data"))
+        return self.data_config(str(self.data or "sample"))
 
-    def other_data(self) -> dict[str, Any]:
-        """Return where the data of a stored run are now, by path, if that was asked for."""
-        return {} if self.data is None else {"data.where": absolute(str(self.data))}
+    def moved(self, config: RunConfig) -> RunConfig:
+        """Return a stored run with the place where its data are now, if that was requested."""
+        return (
+            config if self.data is None else replace(config, data=replace(config.data, where=absolute(str(self.data))))
+        )
 
     def check_length(self) -> None:
         """Refuse more than one length, and one that no run has."""
@@ -169,7 +74,7 @@ class RunRequest:
 
     def refuse(self, names: Sequence[str], way: str) -> None:
         """Refuse keywords that cannot change a stored run; `way` is the keyword that names it."""
-        keywords = [f"`{name}`" for name in (*SHAPING, *names) if self.asks(name)]
+        keywords = [f"`{name}`" for name in (*SHAPING, *names) if self.requests(name)]
         keywords += ["`micro_batch` auto"] if self.micro_batch == "auto" else []
         if keywords:
             raise ConfigError(

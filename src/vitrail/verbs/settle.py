@@ -7,14 +7,16 @@ from pathlib import Path
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
-from vitrail.base.settings import to_dict
+from vitrail.model.mixer_settings import MixerName
 from vitrail.recipes.names import find_recipe
 from vitrail.runs.conduct import conduct
-from vitrail.runs.config import DataConfig, Execution, RunConfig, differences, read_config, with_settings
+from vitrail.runs.config import RunConfig, differences, read_config
 from vitrail.runs.data import RunData, check_same, open_run_data
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Recipe
+from vitrail.runs.execution import Execution
 from vitrail.runs.folder import RunFolder
-from vitrail.runs.request import Request, complete, evaluate_every, needs_labels
+from vitrail.runs.request import Request, complete, evaluate_every
 from vitrail.runs.speed import largest_micro_batch, steps_for
 from vitrail.runs.train import Run
 from vitrail.training.signals import StopSignal
@@ -31,17 +33,14 @@ class ScratchRequest(RunRequest):
 
     model: str | None = None
     """A model of the paper, such as S/16, R50+B/16 or R50x1."""
+    mixer: MixerName | None = None
+    """How the tokens of a block mix."""
     channels: int | None = None
     """Channels of the images: 3 makes grey ones coloured, 1 makes coloured ones grey."""
     config: str | Path | None = None
     """Settings to run again: the config.json of a run."""
     extend: str | Path | None = None
     """A run to train for longer, as a new one that begins with its state: for `steps`, `epochs` or `minutes` more."""
-
-    @property
-    def needs_labels(self) -> bool:
-        """Whether a new run needs the classes of its images."""
-        return needs_labels(self.changes)
 
     def find_recipe(self) -> Recipe:
         """Return the recipe, or the rule, that decides everything that is not requested."""
@@ -92,10 +91,8 @@ def stored_execution(request: ScratchRequest) -> Execution | None:
 
 
 def _new(request: ScratchRequest, ranks: Ranks) -> tuple[RunConfig, RunData]:
-    data_config = request.data_config(request.data or "sample")
-    recipe = request.find_recipe()
-    seed = request.changes.get("seed", 0)
-    data = open_run_data(data_config, seed=seed, needs_labels=request.needs_labels)
+    data_config, recipe = request.new_data(), request.find_recipe()
+    data = open_run_data(data_config, seed=request.first_seed, needs_labels=request.needs_labels)
     draft = Request(
         recipe=recipe,
         labels=request.needs_labels,
@@ -104,13 +101,12 @@ def _new(request: ScratchRequest, ranks: Ranks) -> tuple[RunConfig, RunData]:
         channels=request.channels,
         steps=request.steps,
         epochs=request.epochs,
-        settings=request.changes | request.execution,
+        changes=request,
     )
     config = complete(draft, data_config, data)
     trial = Run(config=config, data=data, folder=_folder(request, config), ranks=ranks)
     if request.micro_batch == "auto":
-        micro = {"execution.micro_batch": largest_micro_batch(trial)}
-        draft = replace(draft, settings={**draft.settings, **micro})
+        draft = replace(draft, changes=replace(request, micro_batch=largest_micro_batch(trial)))
         trial = replace(trial, config=complete(draft, data_config, data))
     if request.minutes is None:
         return trial.config, data
@@ -119,7 +115,7 @@ def _new(request: ScratchRequest, ranks: Ranks) -> tuple[RunConfig, RunData]:
 
 def _timed(minutes: float, restart: bool, draft: Request, data_config: DataConfig, trial: Run) -> RunConfig:
     """Return the run with as many steps as fit into a time, or as many as it has when it was begun before."""
-    folder, batch, cadence = trial.folder, trial.config.batch, draft.settings.get("evaluate_every")
+    folder, batch, cadence = trial.folder, trial.config.batch, draft.changes.cadence
     stored = folder.read_config().steps if folder.config.is_file() and folder.begun and not restart else None
     steps = stored or steps_for(
         trial, minutes, lambda steps: cadence or evaluate_every(steps, batch, trial.data.held_out)
@@ -142,12 +138,8 @@ def _stored(request: ScratchRequest) -> tuple[RunConfig, RunData]:
     """Return the settings of a stored run; one that is resumed may differ only in how the work is done."""
     shaping = ("model", "channels") if request.resume is None else ("model", "channels", "config", "out")
     request.refuse((*LENGTHS, *shaping), "config" if request.resume is None else "resume")
-    stored, changes = _read_stored(request), request.changes
-    if request.steps is not None:
-        changes |= {"steps": request.steps, "minutes": None}
-    changes |= request.other_data()
-    settings = with_settings(to_dict(stored), changes | request.execution)
-    config = read_config(settings, "the settings of this run")
+    stored = _read_stored(request)
+    config = request.moved(request.applied(stored, steps=request.steps))
     if request.resume is not None and (apart := differences(config, stored)):
         raise InputError(
             f"{request.resume} is a run with other settings: {'; '.join(apart)}. Leave these out to resume it, "

@@ -10,7 +10,7 @@ from vitrail.base.table import Table, Tabular
 from vitrail.checkpoint.files import ZERO_HEAD, has_zero_head
 from vitrail.checkpoint.store import describe
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.verbs.weights import count_parameters, open_weights
 

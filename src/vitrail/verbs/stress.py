@@ -2,10 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import cast
 
 import numpy as np
 import torch
@@ -13,13 +10,13 @@ import torch
 from vitrail.analysis.attacks import STEPS
 from vitrail.analysis.cells import mean_colour
 from vitrail.analysis.methods import cells_of, model_config
-from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.errors import InputError
 from vitrail.base.notes import Note, logged
 from vitrail.base.numbers import MOST_BATCH, MOST_SEED, check_whole
+from vitrail.base.outputs import check_folder
 from vitrail.base.progress import Progress, silent
-from vitrail.checkpoint.store import check_labels
+from vitrail.checkpoint.labels import class_names
 from vitrail.data.dataset import Dataset
-from vitrail.data.labels import read_labels
 from vitrail.data.stress.published import SEVERITIES, published_for
 from vitrail.data.subsets import some_of
 from vitrail.evaluation.bootstrap import FEWEST, MOST
@@ -27,15 +24,15 @@ from vitrail.evaluation.evaluation import described
 from vitrail.evaluation.subset import choose
 from vitrail.model.patches import Size, size_text
 from vitrail.published.find import model_name
-from vitrail.runs.evaluation import open_evaluation_data
 from vitrail.studies.stress.catalogue import StressTest, catalogue, select
 from vitrail.studies.stress.figures import summarise
 from vitrail.studies.stress.measure import Measuring
 from vitrail.studies.stress.result import StressResult
 from vitrail.studies.stress.stage import Contestant, Stage
 from vitrail.studies.stress.worst import worst_images
-from vitrail.verbs.network import FileSettings, ModelLike, Network, open_network
-from vitrail.verbs.stress_files import stress_folder, write_stress
+from vitrail.verbs.network import FileSettings, ModelLike, Network
+from vitrail.verbs.networks import listed, open_data, open_networks
+from vitrail.verbs.stress_files import FOLDER, PAGE, write_stress
 
 File = str | os.PathLike[str]
 
@@ -86,7 +83,7 @@ def stress(
     are those of both attacks. `out` is a folder that gets a page, charts, a JSON and a CSV file; a folder of another
     kind is written into only with `force`. The other keywords are those of `vitrail.evaluate`.
     """
-    given = _listed(models)
+    contenders = listed(models)
     for name, value, least, most in (
         ("images", images, 1, 10**7),
         ("batch", batch, 1, MOST_BATCH),
@@ -98,20 +95,13 @@ def stress(
     words = [tests] if isinstance(tests, str) else list(tests)
     choice = Choosing(words=words, severities=list(severities), budget=float(budget))
     choice.tests((32, 32))  # refuses what does not exist before anything is read
-    folder = None if out is None else stress_folder(out, inputs=(*given, data, labels), force=force)
+    folder = None if out is None else check_folder(out, FOLDER, PAGE, inputs=(*contenders, data, labels), force=force)
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
     )
-    with ExitStack() as stack:
-        opened = [
-            stack.enter_context(open_network(model, file=file, threads=threads, note=note, float32=True))
-            for model in given
-        ]
-        if opened[0][1].world > 1:
-            raise ConfigError("stress computes on one rank; start it without torchrun.")
-        networks = [network for network, _ in opened]
-        dataset = _open_data(data, networks[0], split=split, root=root, seed=seed)
-        contestants = _contestants(given, networks, dataset, labels, all_classes=all_classes)
+    with open_networks(contenders, verb="stress", file=file, threads=threads, note=note) as networks:
+        dataset = open_data(data, networks[0], split=split, root=root, seed=seed)
+        contestants = _contestants(contenders, networks, dataset, labels, all_classes=all_classes)
         stage = _stage(contestants, seed)
         chosen = choice.tests(stage.preprocessing.image_size)
         sample, targets, drawn = _sample(dataset, contestants, images, seed)
@@ -134,7 +124,7 @@ def stress(
 
 @dataclass(frozen=True, kw_only=True)
 class Choosing:
-    """Which tests were asked for."""
+    """Which tests were requested."""
 
     words: list[str]
     severities: list[int]
@@ -143,14 +133,6 @@ class Choosing:
     def tests(self, image_size: Size) -> tuple[StressTest, ...]:
         """Return them for images of one size."""
         return select(self.words, catalogue(image_size, severities=self.severities, budget=self.budget))
-
-
-def _listed(models: ModelLike | Sequence[ModelLike]) -> list[ModelLike]:
-    if not isinstance(models, list | tuple):
-        return [cast(ModelLike, models)]
-    if not models:
-        raise InputError("no model is given; give one, or several to compare.")
-    return list(models)
 
 
 def _measured(
@@ -181,23 +163,8 @@ def _measured(
     )
 
 
-def _open_data(data: File | Dataset, network: Network, *, split: str | None, root: File | None, seed: int) -> Dataset:
-    if isinstance(data, Dataset):
-        if split is not None or root is not None:
-            raise ConfigError("split and root are for data that is yet to be opened; leave them out for a data set.")
-        return data
-    return open_evaluation_data(
-        os.fspath(data),
-        split=split,
-        provenance=network.info.provenance,
-        root=None if root is None else os.fspath(root),
-        skip_broken="100%",
-        seed=seed,
-    )
-
-
 def _contestants(
-    given: Sequence[ModelLike],
+    models: Sequence[ModelLike],
     networks: Sequence[Network],
     dataset: Dataset,
     labels: Sequence[str] | File | None,
@@ -206,17 +173,15 @@ def _contestants(
 ) -> list[Contestant]:
     """Name the models, and match the classes of the data to those of each."""
     contestants: list[Contestant] = []
-    for number, (model, network) in enumerate(zip(given, networks, strict=True), start=1):
+    for number, (model, network) in enumerate(zip(models, networks, strict=True), start=1):
         outputs = network.engine.num_outputs
         if not outputs:
             raise InputError(f"{network.name} has no head, so it answers nothing; fine-tune it first.")
-        names = read_labels(Path(labels), outputs) if isinstance(labels, str | os.PathLike) else labels
-        names = network.info.labels if names is None else tuple(names)
-        check_labels(names, outputs)
+        names = class_names(labels, network.info.labels, outputs)
         name = model_name(os.fspath(model)) if isinstance(model, str | os.PathLike) else f"model {number}"
         if name in {contestant.name for contestant in contestants}:
             name = f"{name} ({number})"
-        choice = choose(dataset, names, outputs, all_classes=all_classes)
+        choice = choose(dataset, names, outputs, all_classes=all_classes, mappable=False)
         contestants.append(Contestant(name=name, engine=network.engine, choice=choice))
     return contestants
 

@@ -2,18 +2,14 @@
 
 import json
 import math
-import os
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from vitrail.base.errors import InputError
-from vitrail.base.files import atomic_write, check_writable, path_of, write_whole
-from vitrail.base.outputs import Kind, check_replaceable
+from vitrail.base.files import atomic_write, write_whole
+from vitrail.base.outputs import Kind
 from vitrail.base.rows import write_csv
 from vitrail.report.chart_grid import chart_grid
 from vitrail.report.charts import ROLES, Chart, Line
@@ -47,16 +43,6 @@ HEADINGS = {
     ),
     "resolution": ("Other sizes", "Images brought to another size than in training; positions are resized."),
 }
-
-
-def stress_folder(name: str | os.PathLike[str], *, inputs: Iterable[Any], force: bool) -> Path:
-    """Return the folder to write into, or refuse it before the work that leads to it."""
-    folder = path_of(name, "out")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file, but a stress test is written into a folder; give another name.")
-    check_replaceable(folder, FOLDER, inputs=inputs, force=force)
-    check_writable(folder / PAGE if folder.is_dir() else folder)
-    return folder
 
 
 def write_stress(result: StressResult, folder: Path) -> dict[str, Path]:

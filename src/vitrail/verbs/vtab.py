@@ -4,28 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from vitrail.base.ranks import Ranks
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
 from vitrail.published.find import model_name
-from vitrail.runs.config import Device
+from vitrail.runs.changes import Changes
+from vitrail.runs.execution import Device
 from vitrail.runs.start import open_source
 from vitrail.studies.vtab import VtabResult, VtabStudy, task_data, task_run
 from vitrail.studies.vtab_tasks import TASKS, find_tasks
 from vitrail.verbs.frame import training_frame
 from vitrail.verbs.keywords import VtabKeywords
 from vitrail.verbs.watch import watched
-
-PATHS = {
-    "batch": "batch",
-    "learning_rate": "schedule.peak",
-    "seed": "seed",
-    "device": "execution.device",
-    "workers": "execution.workers",
-    "micro_batch": "execution.micro_batch",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +46,16 @@ class VtabRequest:
     pickle: bool = False
 
     @property
-    def changes(self) -> dict[str, Any]:
-        """The requested settings, by path."""
-        return {path: getattr(self, name) for name, path in PATHS.items() if getattr(self, name) is not None}
+    def changes(self) -> Changes:
+        """The requested settings of every run."""
+        return Changes(
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            seed=self.seed,
+            device=self.device,
+            workers=self.workers,
+            micro_batch=self.micro_batch,
+        )
 
 
 def vtab(model: str | Path, root: str | Path, *, quiet: bool = False, **keywords: Unpack[VtabKeywords]) -> VtabResult:

@@ -56,7 +56,7 @@ class Watcher:
             self.bar.stop()
 
     def start(self, step: int) -> None:
-        """Say from where the run continues."""
+        """Report the step from which the run continues."""
         self.first, self.began = step, time.monotonic()
         if step:
             self.note(f"resuming from step {step} of {self.steps}.")

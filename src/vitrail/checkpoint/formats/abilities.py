@@ -6,10 +6,10 @@ from typing import Any
 
 from vitrail.base.errors import CheckpointError
 from vitrail.model.config import Pool, ViTConfig
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.model.positions import PositionKind
 
-# Parts that the paper's model does not have: the name of each, how a model says that it has it, and what it is called.
+# Parts that the paper's model does not have: the name of each, whether a model has it, and its name in messages.
 PARTS: dict[str, tuple[Callable[[ViTConfig], bool], str]] = {
     "layer_scale": (lambda config: config.layer_scale is not None, "factors on the branches (layer_scale)"),
     "registers": (lambda config: config.registers > 0, "register tokens (registers)"),
@@ -36,6 +36,7 @@ PARTS: dict[str, tuple[Callable[[ViTConfig], bool], str]] = {
         lambda config: config.pool == "mean" and config.num_prefix > 0 and config.first_pooled == 0,
         "a mean over all tokens (pool_prefix)",
     ),
+    "mixer": (lambda config: config.mixer.kind != "attention", "a mixer other than attention over all tokens (mixer)"),
     "quick_gelu": (lambda config: config.gelu == "quick", "CLIP's GELU (gelu='quick')"),
 }
 
@@ -94,7 +95,7 @@ def check_expressible(config: ModelConfig, abilities: Abilities, *, lossy: bool)
 
 
 def lacking(config: ModelConfig, abilities: Abilities) -> list[str]:
-    """Say what of a model a library has no place for."""
+    """Return what a library has no place for in a model."""
     if config.kind not in abilities.kinds:
         return [f"a {config.noun}: {abilities.library} has no file for it"]
     return _lacking_of_vit(config, abilities) if isinstance(config, ViTConfig) else []
@@ -130,7 +131,7 @@ def with_numerics(config: ModelConfig, abilities: Abilities) -> ModelConfig:
 
 
 def _changed_numerics(config: ModelConfig, abilities: Abilities) -> list[str]:
-    """Say which of our settings the library would compute with others."""
+    """Return the settings for which the library would compute with other values."""
     pairs: list[tuple[Any, dict[str, Any], str]] = [(config, abilities.numerics, "")]
     if isinstance(config, ViTConfig) and config.backbone is not None:
         pairs.append((config.backbone, abilities.backbone_numerics, "backbone."))

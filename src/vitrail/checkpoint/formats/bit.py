@@ -33,12 +33,12 @@ _CONV = "standardized_conv2d/kernel"
 
 
 def recognises_google(names: set[str]) -> bool:
-    """Tell whether a file is one of Google's BiT `.npz`."""
+    """Return whether a file is one of Google's BiT `.npz`."""
     return _ROOT in names
 
 
 def recognises_timm(names: set[str]) -> bool:
-    """Tell whether a state dict is a pre-activation ResNet of timm."""
+    """Return whether a state dict is a pre-activation ResNet of timm."""
     return "stem.conv.weight" in names and any(name.startswith("stages.0.blocks.0.") for name in names)
 
 
@@ -55,7 +55,7 @@ def read_google(weights: Weights) -> Contents:
         image_size=weights.hints.get("image_size", (224, 224)),
         **_GOOGLE_NUMERICS,
     )
-    tensors = read_layout(google_layout(config.blocks), source, config, "the BiT ResNet that its tensors tell of")
+    tensors = read_layout(google_layout(config.blocks), source, config, "the BiT ResNet that its tensors describe")
     pixels = preset("google", image_size=config.image_size, channels=channels)
     return Contents(format="google", config=config, tensors=tensors, preprocessing=pixels)
 
@@ -74,7 +74,7 @@ def read_timm(weights: Weights) -> Contents:
         image_size=weights.hints.get("image_size", known),
         **_TIMM_NUMERICS,
     )
-    tensors = read_layout(timm_layout(config.blocks), source, config, "the timm ResNet that its tensors tell of")
+    tensors = read_layout(timm_layout(config.blocks), source, config, "the timm ResNet that its tensors describe")
     published = setting(settings, "pretrained_cfg", dict, {})
     stated = published.get("mean") is not None
     return Contents(

@@ -43,7 +43,7 @@ def read_any(path: Path, hints: Hints, *, pickle: bool = False, resident: bool =
             return _read_folder(path, hints, pickle=pickle, resident=resident)
         return _read_file(path, hints, pickle=pickle, resident=resident)
     except ConfigError as error:
-        raise CheckpointError(f"{path} does not tell of a model that can be built: {error}") from None
+        raise CheckpointError(f"{path} does not describe a model that can be built: {error}") from None
     except MemoryError:
         raise CheckpointError(f"{path} needs more memory than there is.") from None
     except (OSError, ValueError) as error:  # the second: a name with a zero byte
@@ -57,7 +57,7 @@ def _missing(path: Path) -> str:
 
 
 def holds_format(path: Path, name: FormatName) -> bool:
-    """Tell whether a file or folder is what writing a model as `name` leaves behind.
+    """Return whether a file or folder is what writing a model as `name` leaves behind.
 
     A model of our own counts if it was converted: one that was trained has no other copy.
     """
@@ -121,7 +121,7 @@ def _read_file(path: Path, hints: Hints, *, pickle: bool, resident: bool) -> Con
 
 
 def _is_pickle(path: Path, start: bytes) -> bool:
-    """Tell torch's zip, its older format and bare pickles."""
+    """Recognise torch's zip, its older format and bare pickles."""
     if start[:2] == b"PK":
         import zipfile
 
@@ -133,7 +133,7 @@ def _is_pickle(path: Path, start: bytes) -> bool:
 
 
 def _read_training(training: Training, path: Path, hints: Hints) -> Contents:
-    """Read the weights of a torch file, with what the program that trained them tells."""
+    """Read the weights of a torch file, with what the program that trained them states."""
     contents = _recognise(training.source, path, {**training.hints, **hints}, training.settings).noting(*training.notes)
     if training.preset is None or "pretrained_cfg" in training.settings or "architecture" in hints:
         return contents

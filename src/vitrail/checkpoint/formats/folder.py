@@ -19,7 +19,7 @@ Setting = TypeVar("Setting")
 
 
 def write_state(state: TensorSource, path: Path, contents: Contents | None = None) -> None:
-    """Write a state dict; with `contents`, the header says what its tensors cannot: heads, numerics, labels.
+    """Write a state dict; with `contents`, the header states what its tensors cannot: heads, numerics, labels.
 
     The library that the file is for ignores that; Vitrail reads it, so that a round trip loses nothing.
     """
@@ -45,7 +45,7 @@ def setting(settings: dict[str, Any], name: str, kind: type[Setting], default: S
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise CheckpointError(f"config.json says {name}={value!r}, where {kind.__name__} is needed.")
+        raise CheckpointError(f"config.json has {name}={value!r}, where {kind.__name__} is needed.")
     return value
 
 

@@ -11,7 +11,7 @@ from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.abilities import Abilities, check_expressible, lacking, with_numerics
 from vitrail.checkpoint.formats.fold import fold_positions
 from vitrail.checkpoint.infer import Hints
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Format:
         return self.headless if self.headless is not None and config.num_classes == 0 else self.abilities
 
     def check_path(self, path: Path) -> None:
-        """Refuse a name that would mislead whoever reads the file next."""
+        """Refuse a name that would mislead the next reader of the file."""
         suffixes = [suffix for suffix in self.suffixes if suffix]
         if path.suffix in self.suffixes:
             return

@@ -38,7 +38,7 @@ _POSITIONS = ("Transformer/posembed_input/pos_embedding", "pos_embedding", "Tran
 
 
 def recognises(names: set[str]) -> bool:
-    """Tell whether a file is one of Google's Vision Transformers."""
+    """Return whether a file is one of Google's Vision Transformers."""
     return any(name.endswith("embedding/kernel") or "Transformer/encoderblock" in name for name in names)
 
 
@@ -53,12 +53,12 @@ def read(weights: Weights) -> Contents:
     config, class_entry = _infer(source, names, weights.hints, big_vision=big_vision)
     position_name = next((name for name in _POSITIONS if name in source), _POSITIONS[0])
     table = layout(config, names, position_name=position_name, class_entry=class_entry)
-    tensors = read_layout(table, source, config, "the Google Vision Transformer that its tensors tell of")
+    tensors = read_layout(table, source, config, "the Google Vision Transformer that its tensors describe")
     if scanned:  # one stack after the other, so that each is unpacked once
         order = sorted(tensors, key=lambda name: re.sub(r"blocks\.\d+", "blocks", name))
         tensors = tensors.renamed({name: name for name in order})
     if config.positions == "sincos-2d" and "image_size" not in weights.hints:
-        notes += ("the file has fixed positions and does not say for which images; 224x224 was assumed.",)
+        notes += ("the file has fixed positions and does not state for which images; 224x224 was assumed.",)
     dialect = "big-vision" if big_vision else "google" if names is OLD else "google-linen"
     return Contents(
         format=dialect,
@@ -92,7 +92,7 @@ def _write(contents: Contents, path: Path, table: Layout) -> Contents:
 
 
 def _unwrap(source: TensorSource) -> tuple[TensorSource, str, tuple[str, ...]]:
-    """Strip the prefix of training states and two-tower models, and say what was left aside."""
+    """Strip the prefix of training states and two-tower models, and note what was left out."""
     prefix = ""
     for part in ("opt/target/", "params/", "img/"):
         below = {name for name in source if name.startswith(prefix + part)}
@@ -152,7 +152,7 @@ def _collect_pool(source: TensorSource) -> TensorSource:
 
 
 def _infer(source: TensorSource, names: BlockNames, hints: Hints, *, big_vision: bool) -> tuple[ViTConfig, bool]:
-    """Tell every size from the tensors, and whether the class token has a position."""
+    """Infer every size from the tensors, and whether the class token has a position."""
     height, width, inputs, dim = source.shape("embedding/kernel", 4)
     block = "Transformer/encoderblock_0"
     _, heads, _ = source.shape(f"{block}/{names.attention}/query/kernel", 3)

@@ -32,7 +32,7 @@ _DIFFERENT = {
 
 
 def recognises(names: set[str]) -> bool:
-    """Tell whether a state dict is a Vision Transformer of transformers, with or without a classifier around it."""
+    """Return whether a state dict is a Vision Transformer of transformers, with or without a classifier around it."""
     return any(our_name(name) == "patch.weight" for name in names)
 
 
@@ -52,7 +52,7 @@ def read(weights: Weights) -> Contents:
         layout(config, _dialect(source, config, kind, tower)),
         source,
         config,
-        f"the Hugging Face model ({kind.name}) that it tells of",
+        f"the Hugging Face model ({kind.name}) that it describes",
     )
     pixels, doubt = read_pixels(weights.pixels, kind.name, config.image_size, config.channels, source.origin)
     return Contents(
@@ -67,7 +67,7 @@ def read(weights: Weights) -> Contents:
 
 
 def _likely_type(source: TensorSource) -> Type:
-    """Tell the type of weights without their `config.json`."""
+    """Infer the type of weights without their `config.json`."""
     if "positions" not in source:
         return TYPES["dinov3_vit"]
     if "pre_norm.weight" in source:
@@ -107,7 +107,7 @@ def _used(source: TensorSource, settings: Mapping[str, Any]) -> tuple[TensorSour
 def _infer(
     source: TensorSource, kind: Type, tower: dict[str, Any], hints: Hints, settings: Mapping[str, Any]
 ) -> tuple[ViTConfig, Grid, tuple[str, ...]]:
-    """Tell sizes from the tensors, what they do not show from `config.json`, and what was assumed."""
+    """Infer sizes from the tensors, what they do not show from `config.json`, and what was assumed."""
     dim, channels, height, width = source.shape("patch.weight", 4)
     registers = (
         source.shape("registers", 3)[1] if "registers" in source and 0 not in source.specs["registers"].shape else 0
@@ -187,7 +187,7 @@ def _infer_pool(source: TensorSource, kind: Type) -> Pool:
 def _infer_gelu(
     source: TensorSource, kind: Type, tower: dict[str, Any], hints: Hints, settings: Mapping[str, Any], *, gated: bool
 ) -> Gelu:
-    """Tell the activation; a gate always has SiLU."""
+    """Return the activation; a gate always has SiLU."""
     act = setting(tower, "hidden_act", str, kind.act)
     if gated:
         if kind.name == "dinov3_vit" and settings and act not in ("silu", "swish"):  # DINOv2 does not read it
@@ -198,8 +198,8 @@ def _infer_gelu(
         return gelu
     if not settings and kind.name == "clip":
         raise CheckpointError(
-            f"{source.origin} does not say its gelu, and image towers of CLIP differ: OpenAI's have quick, OpenCLIP's "
-            "erf; give gelu."
+            f"{source.origin} does not state its gelu, and image towers of CLIP differ: OpenAI's have quick, "
+            "OpenCLIP's erf; give gelu."
         )
     if act not in GELUS:
         raise CheckpointError(f"{source.origin} has the activation {act!r}; only {', '.join(GELUS)} are GELU.")
@@ -212,7 +212,7 @@ def _num_classes(source: TensorSource) -> int:
 
 
 def _dialect(source: TensorSource, config: ViTConfig, kind: Type, tower: dict[str, Any]) -> Dialect:
-    """Tell the way of writing, and which biases the settings leave out."""
+    """Return the way of writing, and which biases the settings leave out."""
     missing: list[str] = []
     if not setting(tower, "qkv_bias", bool, True):
         missing = ["query", "key", "value"]

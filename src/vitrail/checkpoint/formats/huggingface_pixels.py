@@ -24,7 +24,7 @@ _RESCALE = 1 / 255
 
 @dataclass(frozen=True, kw_only=True)
 class Processor:
-    """What an image processor does where its settings say nothing."""
+    """What an image processor does where it has no settings."""
 
     size: int
     shortest: bool = False

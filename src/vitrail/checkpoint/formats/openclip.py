@@ -29,7 +29,7 @@ _READ = frozenset(
 
 
 def recognises(names: set[str]) -> bool:
-    """Tell whether a state dict has the image tower of CLIP, alone or beside the text tower."""
+    """Return whether a state dict has the image tower of CLIP, alone or beside the text tower."""
     return any(
         {f"{start}conv1.weight", f"{start}class_embedding", f"{start}transformer.resblocks.0.ln_1.weight"} <= names
         and f"{start}ln_post.weight" in names
@@ -48,7 +48,7 @@ def read(weights: Weights) -> Contents:
             f"{source.origin} is a CLIP with settings of its image tower that are not read: {', '.join(odd)}."
         )
     config = _infer(source, model, tower, weights.hints)
-    tensors = read_layout(layout(config), source, config, "the image tower of CLIP that it tells of")
+    tensors = read_layout(layout(config), source, config, "the image tower of CLIP that it describes")
     pixels = _pixels(setting(weights.settings, "preprocess_cfg", dict, {}), config)
     return Contents(format="openclip", config=config, tensors=tensors, preprocessing=pixels, notes=notes)
 
@@ -96,8 +96,8 @@ def _heads(source: TensorSource, dim: int, tower: dict[str, Any], hints: Mapping
         return dim // (setting(tower, "head_width", int, 64) or 64)
     if dim not in _HEADS:
         raise CheckpointError(
-            f"{source.origin} does not say how many attention heads it has, and no published CLIP is {dim} wide; give "
-            "num_heads."
+            f"{source.origin} does not state how many attention heads it has, and no published CLIP is {dim} wide; "
+            "give num_heads."
         )
     return _HEADS[dim]
 
@@ -108,8 +108,8 @@ def _gelu(source: TensorSource, model: dict[str, Any], hints: Mapping[str, Any])
         return gelu
     if not model:
         raise CheckpointError(
-            f"{source.origin} does not say its gelu, and image towers of CLIP differ: OpenAI's have quick, OpenCLIP's "
-            "erf; give gelu."
+            f"{source.origin} does not state its gelu, and image towers of CLIP differ: OpenAI's have quick, "
+            "OpenCLIP's erf; give gelu."
         )
     return "quick" if setting(model, "quick_gelu", bool, False) else "erf"
 

@@ -24,7 +24,7 @@ _TURNED = {"interleaved": True, "columns_first": True}
 
 
 def recognises(names: set[str]) -> bool:
-    """Tell an image tower with CLIP's names that has an attention pool, or no last norm."""
+    """Return whether a state dict is an image tower with CLIP's names that has an attention pool, or no last norm."""
     return any(
         {f"{start}conv1.weight", f"{start}transformer.resblocks.0.ln_1.weight"} <= names
         and (f"{start}attn_pool.probe" in names or f"{start}ln_post.weight" not in names)
@@ -37,7 +37,7 @@ def read(weights: Weights) -> Contents:
     source, notes = image_tower(weights.source)
     config = _infer(source, weights.hints)
     table = _layout(config)
-    tensors = read_layout(table, source, config, "the Perception Encoder that it tells of")
+    tensors = read_layout(table, source, config, "the Perception Encoder that it describes")
     pixels = Preprocessing(image_size=config.image_size, antialias=True)  # squashed, bilinear, 0.5 and 0.5
     return Contents(format="openclip", config=config, tensors=tensors, preprocessing=pixels, notes=notes)
 

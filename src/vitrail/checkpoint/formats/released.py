@@ -54,7 +54,7 @@ class Released:
     source: TensorSource
     notes: tuple[str, ...] = ()
     hints: dict[str, Any] = field(default_factory=dict)
-    """What the names tell of the model."""
+    """What the names show about the model."""
 
 
 def with_plain_names(source: TensorSource) -> Released:

@@ -12,7 +12,7 @@ INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 
 
 def open_shards(index: Path, open_shard: Callable[[Path], TensorSource]) -> TensorSource:
-    """Open the files that an index names as one source; each must hold what the index says of it.
+    """Open the files that an index names as one source; each must hold what the index states.
 
     `open_shard` opens one of them. A name that leads out of the folder is refused.
     """

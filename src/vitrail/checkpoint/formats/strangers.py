@@ -1,4 +1,4 @@
-"""Files that are no weights for us: told by their first bytes, each with a sentence that says what to do."""
+"""Files that are not weights: recognised by their first bytes, each with a sentence about what to do."""
 
 from pathlib import Path
 
@@ -60,12 +60,12 @@ def _kind(path: Path, start: bytes) -> str | None:
 
 
 def _is_onnx(path: Path, start: bytes) -> bool:
-    """Tell ONNX's first fields, the version of its format and its producer, in a file that has either name."""
+    """Recognise ONNX's first fields, the version of its format and its producer, in a file that has either name."""
     return start[:1] == b"\x08" and start[2:3] in (b"\x12", b":") and (path.suffix == ".onnx" or start[2:3] == b"\x12")
 
 
 def _is_msgpack(start: bytes) -> bool:
-    """Tell a table whose first key is short text."""
+    """Recognise a table whose first key is short text."""
     table = 0x81 <= start[0] <= 0x8F or start[:1] in (b"\xde", b"\xdf")
     key = start[1 if start[0] < 0x90 else 3 : 4]
     return table and len(key) > 0 and (0xA0 < key[0] <= 0xBF or key[0] == 0xD9)

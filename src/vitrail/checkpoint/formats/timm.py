@@ -44,7 +44,7 @@ ASIDE = {
 
 
 def recognises(names: set[str]) -> bool:
-    """Tell whether a state dict is a Vision Transformer of timm."""
+    """Return whether a state dict is a Vision Transformer of timm."""
     return "patch_embed.proj.weight" in names and any(name.startswith("blocks.0.") for name in names)
 
 
@@ -63,7 +63,7 @@ def read(weights: Weights) -> Contents:
         further = {name: source.shape(name, 3)[1] for name in ("dist_token", "reg_token") if name in source}
         source = fold_prefix(source, "pos_embed", further, first=int(bool(config.class_token)))
     dialect = dialect_of(source, config, facts, rotary, entries=min(grid.extra, int(bool(config.class_token))))
-    tensors = read_layout(layout(config, dialect), source, config, "the timm model that it tells of")
+    tensors = read_layout(layout(config, dialect), source, config, "the timm model that it describes")
     pixels, doubt = read_preprocessing(settings, facts, config)
     return Contents(
         format="timm",
@@ -100,7 +100,7 @@ def write(contents: Contents, path: Path) -> Contents:
 
 
 def _no_folder(config: ViTConfig) -> str | None:
-    """Say what a `config.json` of timm cannot name."""
+    """Return a note about what a `config.json` of timm cannot name."""
     reasons = {
         "a backbone": config.backbone is not None,
         f"norm_eps={config.norm_eps}": config.norm_eps != 1e-6,
@@ -111,7 +111,7 @@ def _no_folder(config: ViTConfig) -> str | None:
 
 
 def _without_training(source: TensorSource) -> tuple[TensorSource, tuple[str, ...]]:
-    """Leave aside what training needs beside the encoder, and say so."""
+    """Leave aside what training needs beside the encoder, with a note."""
     aside = {name: kind for name in source for pattern, kind in ASIDE.items() if re.match(pattern, name)}
     if not aside:
         return source, ()

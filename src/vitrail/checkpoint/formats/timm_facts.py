@@ -4,7 +4,7 @@
 
 1. the architecture that the user or a `config.json` names;
 2. else all of the same sizes and parts, if there are any;
-3. else all of the same parts, whose number of heads says nothing.
+3. else all of the same parts, whose number of heads is ignored.
 
 A fact on which these rows disagree is asked for, by the name of the setting that answers it.
 """
@@ -27,7 +27,7 @@ from vitrail.model.rotary import RotaryConfig
 Row = Mapping[str, Any]
 POOLS = {"token": "class-token", "avg": "mean", "map": "attention"}
 GELUS = {"gelu": "erf", "gelu_tanh": "tanh", "quick_gelu": "quick"}
-# A fact -> the setting that answers it, and what a row says that leaves it out.
+# A fact -> the setting that answers it, and the value of a row that leaves it out.
 _FACTS = {"heads": "num_heads", "gelu": "gelu", "norm_eps": "norm_eps", "pool": "pool"}
 _SHOWN = 3
 
@@ -47,7 +47,7 @@ class Facts:
     """What the user knows."""
 
     def tell(self, fact: str, stated: Any = None) -> Any:
-        """Return a fact: what the user says, what is stated beside the weights, what the rows agree on."""
+        """Return a fact: the user's setting, what is stated beside the weights, or what the rows agree on."""
         answer = _FACTS[fact]
         if answer in self.hints:
             return self.hints[answer]
@@ -63,7 +63,7 @@ class Facts:
             f"timm's models like it differ ({known})" if self.rows and self.sized else "no model of timm has its sizes"
         )
         raise CheckpointError(
-            f"{self.origin} does not say its {answer}, and {why}; give {answer}, or the model's name in timm as "
+            f"{self.origin} does not state its {answer}, and {why}; give {answer}, or the model's name in timm as "
             "architecture."
         )
 

@@ -21,7 +21,7 @@ BACKBONE_NUMERICS: dict[str, Any] = {
     "standardisation_eps": 1e-8,
 }
 USUAL_SCALE = 1e-5
-"""The initial value of LayerScale, where nothing says it; weights that are read do not depend on it."""
+"""The initial value of LayerScale, where nothing states it; weights that are read do not depend on it."""
 CLASS_ENTRY_ONLY = "class_entry_only"
 """What the names of a release may tell: that its registers have no positions, though its class token has one."""
 _BIASES = (
@@ -87,7 +87,7 @@ def infer(
 
 
 def _infer_grid(source: TensorSource, facts: Facts, settings: Mapping[str, Any], cell: Size, prefix: int) -> Grid:
-    """Tell the image size from arguments, from `pretrained_cfg`, from the published files, from the positions."""
+    """Infer the image size from arguments, from `pretrained_cfg`, from the published files, from the positions."""
     stated = state_size(facts.arguments, "img_size")
     published_size = setting(dict(settings), "pretrained_cfg", dict, {}).get("input_size")
     stated += state_size({"size": published_size[1:]}, "size") if isinstance(published_size, list) else []
@@ -96,7 +96,7 @@ def _infer_grid(source: TensorSource, facts: Facts, settings: Mapping[str, Any],
     if "pos_embed" not in source:
         sizes = [facts.hints["image_size"]] if "image_size" in facts.hints else stated or published
         if not sizes or (not stated and len(sizes) > 1):
-            raise CheckpointError(f"{source.origin} does not say for which images it was made; give image_size.")
+            raise CheckpointError(f"{source.origin} does not state for which images it was made; give image_size.")
         return Grid(sizes[0], 0, any(side % step for side, step in zip(sizes[0], cell, strict=True)))
     count = source.shape("pos_embed", 3)[1]
     extras = (1,) if facts.hints.get(CLASS_ENTRY_ONLY) else (prefix, 0)
@@ -108,14 +108,14 @@ def _infer_grid(source: TensorSource, facts: Facts, settings: Mapping[str, Any],
     if "image_size" not in facts.hints and not any(map(fits, stated)) and len(published) > 1:
         choices = " and ".join(f"{height}x{width}" for height, width in published)
         raise CheckpointError(
-            f"{source.origin} does not say for which images it was made, and published models like it are for "
+            f"{source.origin} does not state for which images it was made, and published models like it are for "
             f"{choices}; give image_size."
         )
     return tell_grid(count, cell, extras=extras, hints=facts.hints, origin=source.origin, sizes=stated + published)
 
 
 def _infer_pool(source: TensorSource, facts: Facts, settings: Mapping[str, Any]) -> Pool:
-    """Tell what the head sees, by settings, by known architectures, and by which layers there are."""
+    """Infer what the head sees by settings, by known architectures, and by which layers there are."""
     if "dist_token" in source:
         return "distilled"
     word = setting(dict(settings) | dict(facts.arguments), "global_pool", str, "")
@@ -142,7 +142,7 @@ def _infer_pool(source: TensorSource, facts: Facts, settings: Mapping[str, Any])
 
 
 def _infer_prefix(facts: Facts) -> bool:
-    """Tell whether pooling sees the tokens before the patches: in timm's VisionTransformer only when asked to."""
+    """Return whether pooling sees the tokens before the patches: in timm's VisionTransformer only when asked to."""
     stated = facts.arguments.get("pool_include_prefix")
     return bool(next((row.get("prefix") for row in facts.rows.values()), False)) if stated is None else bool(stated)
 
@@ -162,7 +162,7 @@ def _infer_gelu(facts: Facts) -> Gelu:
 
 
 def _projection(source: TensorSource, pool: Pool) -> int | None:
-    """Tell CLIP's projection, which timm calls a head with a bias of zeros, from a head of classes."""
+    """Distinguish CLIP's projection, which timm calls a head with a bias of zeros, from a head of classes."""
     clip = "norm_pre.weight" in source and "head.weight" in source and pool != "mean"
     return source.shape("head.weight", 2)[0] if clip and not source["head.bias"].any() else None
 
@@ -181,7 +181,7 @@ def _infer_backbone(source: TensorSource, inputs: int) -> tuple[BackboneConfig |
 def dialect_of(
     source: TensorSource, config: ViTConfig, facts: Facts, rotary: Mapping[str, Any] | None, *, entries: int
 ) -> Dialect:
-    """Tell the way of writing, and which biases are left out."""
+    """Return the way of writing, and which biases are left out."""
     missing = [
         name for name in _BIASES if f"blocks.0.{name}.weight" in source and f"blocks.0.{name}.bias" not in source
     ]

@@ -67,7 +67,7 @@ def _ratio(mlp_dim: int, dim: int) -> float:
 
 
 def how_to_build(config: ViTConfig) -> str:
-    """Say which timm model the state dict belongs to."""
+    """Return a sentence about which timm model the state dict belongs to."""
     if config.backbone is not None:
         return f"the state dict is for a timm hybrid with a backbone of {config.backbone.blocks} units."
     listed = [f"{name}={value!r}" for name, value in arguments(config).items()]
@@ -114,7 +114,7 @@ def read_preprocessing(
 ) -> tuple[Preprocessing | None, str | None]:
     """Return how images become input, or the sentence that asks for it.
 
-    What `pretrained_cfg` says comes first, then what the published files of the architectures that it may be agree on.
+    `pretrained_cfg` comes first, then what the published files of the architectures that it may be agree on.
     """
     published = setting(dict(settings), "pretrained_cfg", dict, {})
     if published.get("mean") is not None:
@@ -134,7 +134,7 @@ def read_preprocessing(
 
 
 def from_config(published: dict[str, Any], image_size: Size, channels: int) -> Preprocessing:
-    """Take over what the `pretrained_cfg` of a `config.json` says, and timm's usual for what it does not."""
+    """Take over what the `pretrained_cfg` of a `config.json` states, and timm's usual value for the rest."""
     usual = preset("timm", image_size=image_size, channels=channels)
     return replace(
         usual,

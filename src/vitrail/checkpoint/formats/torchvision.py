@@ -16,7 +16,7 @@ _OLD_MLP = ("mlp.linear_1", "mlp.linear_2")
 
 
 def recognises(names: set[str]) -> bool:
-    """Tell whether a state dict is a Vision Transformer of torchvision."""
+    """Return whether a state dict is a Vision Transformer of torchvision."""
     return "conv_proj.weight" in names and any(name.startswith("encoder.layers.encoder_layer_0.") for name in names)
 
 
@@ -45,7 +45,7 @@ def read(weights: Weights) -> Contents:
         gelu="erf",
         norm_eps=1e-6,
     )
-    tensors = read_layout(layout(config, mlp), source, config, "the torchvision model that its tensors tell of")
+    tensors = read_layout(layout(config, mlp), source, config, "the torchvision model that its tensors describe")
     pixels, doubt = tell_pixels(config, hints, source.origin)
     return Contents(
         format="torchvision", config=config, tensors=tensors, preprocessing=pixels, doubt=doubt, notes=notes

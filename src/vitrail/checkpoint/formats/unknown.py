@@ -9,7 +9,7 @@ _MODELS = {
     r"to_patch_embedding\.": "a vit-pytorch model, which is not the paper's: it has LayerNorms around the patch "
     "projection and no bias in q, k and v, so no weights of it fit",
     r"embedding\.projection\.weight|root\.weight": "a state dict that has the tensor names of Vitrail, but "
-    "not the header that says which model they are of; write it with vitrail.save, which puts everything into one file",
+    "not the header that names their model; write it with vitrail.save, which puts everything into one file",
     r"embeds\.proj\.weight": "a NaFlexViT of timm, whose patches come from images of any size and number, which no "
     "model here has; give a model of one image size, such as the VisionTransformer that it was made from",
     r"patch_embed\.backbone\.\d+\.(conv|bn)": "a timm model behind MobileCLIP's convolutions (vit_base_mci_224), which "

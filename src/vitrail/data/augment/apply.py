@@ -109,7 +109,7 @@ def recolour(images: PixelBatch, augmentation: Augmentation, draws: Sequence[Dra
 
 
 def _jitter(images: PixelBatch, augmentation: Augmentation, draws: Sequence[Draws]) -> None:
-    """Change the colours of those images whose draws say so: one alone, or all at once."""
+    """Change the colours of those images whose draws choose it: one alone, or all at once."""
     some = range(len(draws)) if augmentation.jitter >= 1 else _chosen(draws, JITTERING, augmentation.jitter).tolist()
     if len(draws) == 1 and some:
         images[0] = jitter(images[0], augmentation, draws[0][JITTER])

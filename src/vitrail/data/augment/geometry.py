@@ -1,6 +1,6 @@
 """Crop, resize and flip: the part of augmentation that decides where each new pixel comes from.
 
-Photos go one by one through `resize_box`. For small images (28 or 32 pixels, say) the calls would cost more than the
+Photos go one by one through `resize_box`. For small images (such as 28 or 32 pixels) the calls would cost more than the
 work, so a whole batch of them is two matrix products: what crop and resizing do to the rows of an image is one matrix,
 and what they do to its columns another. The weights are whole numbers of which every sum is exact in float32, so that
 an image comes out the same in any batch.

@@ -127,7 +127,7 @@ class Augmentation:
 
     @property
     def varies(self) -> bool:
-        """Return whether what several views are told apart by is on: a chance of jitter, grey, blur, solarizing."""
+        """Return whether anything that makes views differ is on: a chance of jitter, grey, blur, solarizing."""
         return (self.jitters and self.jitter < 1) or max(self.grey, self.blur, self.solarize) > 0
 
     @property

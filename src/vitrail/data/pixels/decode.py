@@ -21,7 +21,7 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from vitrail.base.errors import ImageError
+from vitrail.base.errors import ImageError, ImageFormatError, ImageSizeError
 from vitrail.base.limits import IMAGE_PIXELS, JPEG_WORK
 from vitrail.base.shapes import Pixels
 from vitrail.data.pixels.colours import from_array, rgb, to_channels
@@ -120,20 +120,20 @@ def probe(source: bytes | Path) -> Header:
 
 def _format(encoded: bytes) -> str:
     if not encoded:
-        raise ImageError("the file is empty.")
+        raise ImageFormatError("the file is empty.")
     if encoded[:4] == b"RIFF" and encoded[8:12] == b"WEBP":
         return "WEBP"
     for magic, form in _MAGIC.items():
         if encoded.startswith(magic):
             return form
-    raise ImageError(f"it is not a JPEG, PNG, WEBP, BMP, GIF or TIFF image: it begins with {encoded[:8]!r}.")
+    raise ImageFormatError(f"it is not a JPEG, PNG, WEBP, BMP, GIF or TIFF image: it begins with {encoded[:8]!r}.")
 
 
 def _check_size(image: Image.Image, max_pixels: int | None) -> None:
     width, height = image.size
     most = IMAGE_PIXELS.value if max_pixels is None else max_pixels
     if width * height > most:
-        raise ImageError(
+        raise ImageSizeError(
             f"it has {width}x{height} pixels, more than the {most:,} that are decoded; shrink it first, or allow more "
             f"by the environment variable {IMAGE_PIXELS.variable}."
         )
@@ -142,7 +142,7 @@ def _check_size(image: Image.Image, max_pixels: int | None) -> None:
 def _check_work(encoded: bytes, image: ImageFile) -> None:
     """Refuse a JPEG file with so many scans that decoding would take minutes: each covers the whole image."""
     if isinstance(image, JpegImageFile):
-        JPEG_WORK.check(most_scans(encoded) * image.width * image.height, "it", ImageError)
+        JPEG_WORK.check(most_scans(encoded) * image.width * image.height, "it", ImageSizeError)
 
 
 def _loaded(image: Image.Image) -> PixelArray:
@@ -193,7 +193,7 @@ def _refusing() -> Iterator[None]:
     except ImageError:
         raise
     except (MemoryError, Image.DecompressionBombError):
-        raise ImageError("it has more pixels than there is memory for; shrink it first.") from None
+        raise ImageSizeError("it has more pixels than there is memory for; shrink it first.") from None
     except Exception as error:  # Pillow's readers raise a dozen kinds for broken files
         if isinstance(error, OSError) and error.errno:
             raise ImageError(f"it could not be read: {error.strerror}.") from None

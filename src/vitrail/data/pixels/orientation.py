@@ -48,7 +48,7 @@ def _parse(exif: bytes) -> int:
 
 
 def turns_aside(orientation: int) -> bool:
-    """Say whether this orientation swaps height and width."""
+    """Return whether this orientation swaps height and width."""
     return orientation >= 5
 
 

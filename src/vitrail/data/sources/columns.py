@@ -60,12 +60,12 @@ def delimiter(path: Path) -> str:
 
 
 def not_utf8(path: Path, error: UnicodeDecodeError) -> InputError:
-    """Say that a manifest is in another encoding."""
+    """Return the error for a manifest in another encoding."""
     return InputError(f"{path} is not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8.")
 
 
 def problem_with(name: str) -> str | None:
-    """Say why a path of a manifest is not read, or nothing."""
+    """Return why a path of a manifest is not read; empty where it is."""
     if not name:
         return "the row has no path"
     if re.search("[\0\ud800-\udfff]", name):

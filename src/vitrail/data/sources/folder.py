@@ -195,7 +195,7 @@ def _few(names: list[str]) -> str:
 
 
 def _why(walk: Walk) -> str:
-    """Say what else was there."""
+    """Return notes about what else was there."""
     others = []
     if walk.other_count:
         others.append(f"{walk.other_count} other files such as {walk.others[0]}")

@@ -197,7 +197,7 @@ def _add_image(reading: _Reading, images: dict[str, Member], key: str, member: M
 
 
 def _problem_with(member: Member) -> str | None:
-    """Say why a member is left alone, or nothing."""
+    """Return why a member is left alone; empty where it is read."""
     if member.kind is not None:
         return f"{member.kind}, no plain file"
     if member.name.startswith("/") or ".." in member.name.split("/") or "\\" in member.name:

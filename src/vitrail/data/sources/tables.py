@@ -136,6 +136,6 @@ class Labels:
 
 
 def in_file(error: Exception, path: Path) -> InputError:
-    """Say that a file is damaged."""
+    """Return the error for a damaged file."""
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return InputError(f"{path} is damaged or of another kind ({reason}); get the file again.")

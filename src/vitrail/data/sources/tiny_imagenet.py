@@ -81,7 +81,7 @@ def _pile(
 
 
 def _folders(walk: Walk, path: str) -> dict[str, str]:
-    """Return the folders in a folder, by name; links that lead outside are none."""
+    """Return the folders in a folder, by name; links that lead outside do not count."""
     return {entry.name: entry.path for entry in walk.entries(path) if entry.is_dir()}
 
 

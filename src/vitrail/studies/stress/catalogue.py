@@ -253,12 +253,12 @@ def _cover_random(subject: Subject, share: Level) -> Pixels:
 
 
 def _cover_salient(subject: Subject, share: Level) -> Pixels:
-    assert subject.order is not None  # noqa: S101 - the test says that it needs it
+    assert subject.order is not None  # noqa: S101 - the test states that it needs it
     return _cover(subject, subject.order, share)
 
 
 def _cover_background(subject: Subject, share: Level) -> Pixels:
-    assert subject.order is not None  # noqa: S101 - the test says that it needs it
+    assert subject.order is not None  # noqa: S101 - the test states that it needs it
     return _cover(subject, subject.order.flip(0), share)
 
 

@@ -83,14 +83,14 @@ class Measuring:
                     predicted[model, number, indices] = scores.argmax(dim=1).numpy()
                     confidence[model, number, indices] = chances.values.double().nan_to_num(torch.inf).numpy()
         if np.isnan(confidence[0, 0]).all():
-            raise InputError(f"no image of {self.dataset.where} could be read, such as {self.failures[0][0]}.")
+            raise InputError(f"no image of {self.dataset.where} could be read: {self.failures[0][1]}")
         refuse_bad_numbers("scores", self.dataset, np.isinf(confidence).any(axis=(0, 1)))
         return Answers(columns=columns, targets=self.targets, predicted=predicted, confidence=confidence)
 
     def _passes(
         self, columns: Sequence[Column]
     ) -> Iterator[tuple[Int[np.ndarray, "chosen"], int, list[Logits | None]]]:
-        """Yield the images of a batch, a column, and what every model says."""
+        """Yield the images of a batch, a column, and the answers of every model."""
         for start in range(0, len(self.dataset), self.batch):
             indices, images = self._read(range(start, min(start + self.batch, len(self.dataset))))
             subjects = self.subjects(indices, images) if images else []

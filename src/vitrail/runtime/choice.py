@@ -1,0 +1,60 @@
+"""Which engine runs a network, and with which numbers; imports neither torch nor a runtime."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Literal, get_args
+
+from vitrail.base.errors import ConfigError, did_you_mean
+
+EngineName = Literal["auto", "torch", "compiled", "onnxruntime", "openvino"]
+Precision = Literal["float32", "bfloat16", "int8"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+PACKAGES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "onnxruntime": ("onnx", ("onnxruntime", "onnx", "onnxscript")),
+    "openvino": ("openvino", ("openvino", "onnx", "onnxscript")),
+}
+"""For each engine that is an extra: the extra's name, and the packages that a model of ours needs to run in it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineChoice:
+    """What computes; None leaves it as it is: torch for weights, its own runtime for an exported file."""
+
+    engine: EngineName | None = None
+    """The runtime; `auto` measures all that are installed, once for a model and machine, and takes the fastest."""
+    precision: Precision | None = None
+    """The numbers that it computes with; None takes those of the weights."""
+
+    def __post_init__(self) -> None:
+        """Refuse names of neither."""
+        for name, value, choices in (("engine", self.engine, ENGINES), ("precision", self.precision, PRECISIONS)):
+            if value is not None and value not in choices:
+                near = did_you_mean(str(value), choices)
+                raise ConfigError(f"`{name}` is {value!r}, but must be one of {', '.join(choices)}.{near}")
+
+    @property
+    def given(self) -> bool:
+        """Whether anything but the usual was chosen."""
+        return self.engine is not None or self.precision is not None
+
+
+def missing_packages(engine: str) -> tuple[str, ...]:
+    """Return the packages of an engine that are not installed."""
+    _, packages = PACKAGES.get(engine, ("", ()))
+    return tuple(package for package in packages if find_spec(package) is None)
+
+
+def install_command(engine: str) -> str:
+    """Return the command that installs an engine."""
+    return f"pip install 'vitrail[{PACKAGES[engine][0]}]'"
+
+
+def check_installed(engine: str) -> None:
+    """Refuse an engine that is not installed."""
+    if missing := missing_packages(engine):
+        raise ConfigError(
+            f"`engine={engine}` needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not "
+            f"installed; run `{install_command(engine)}`."
+        )

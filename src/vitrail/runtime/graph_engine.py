@@ -1,0 +1,97 @@
+"""An engine around a graph that another runtime runs."""
+
+import hashlib
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+import torch
+
+from vitrail.base.errors import InputError
+from vitrail.base.shapes import Logits, PixelBatch, Representation
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.data.transforms import normalise
+from vitrail.runtime.choice import Precision
+from vitrail.runtime.graph import Entry
+from vitrail.runtime.session import Session
+
+
+@dataclass(frozen=True, eq=False)
+class GraphEngine:
+    """A graph that takes pixels, whole images or a model's input, and runs outside of torch."""
+
+    session: Session
+    """What runs it."""
+    preprocessing: Preprocessing
+    """How an image becomes its input."""
+    _: KW_ONLY
+    num_outputs: int
+    """How many classes there are."""
+    feature_width: int
+    """How many numbers a representation has; 0 where it is not an output."""
+    source: str
+    """What names the graph: the digest of the weights or of the file."""
+    entry: Entry = "pixels"
+    """What goes in."""
+    precision: Precision = "float32"
+    """The numbers that it computes with."""
+    concurrent: bool = False
+    """The runtime has threads of its own, so that one call at a time keeps all cores busy."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the runtime."""
+        return self.session.name
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return torch.device("cpu")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the numbers that it computes with."""
+        return {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.int8}[self.precision]
+
+    @property
+    def digest(self) -> str:
+        """What names the graph, the runtime and its version: another one may round otherwise."""
+        facts = f"{self.source} {self.session.name} {self.session.version} {self.precision}"
+        return hashlib.sha256(facts.encode()).hexdigest()
+
+    def logits(self, pixels: PixelBatch) -> Logits:
+        """Return the score of every class."""
+        return self.output("logits", pixels)
+
+    def features(self, pixels: PixelBatch) -> Representation:
+        """Return the input of the last linear layer."""
+        return self.output("representation", pixels)
+
+    def output(self, name: str, pixels: PixelBatch) -> torch.Tensor:
+        """Return one output of the graph for images at the model's size."""
+        if name not in self.session.outputs:
+            listed = ", ".join(self.session.outputs)
+            raise InputError(f"the graph has no output {name}, only {listed}; export the model with `vitrail export`.")
+        (values,) = self.session.run(self.inputs(pixels), [name])
+        return torch.from_numpy(np.asarray(values))
+
+    def inputs(self, pixels: PixelBatch) -> np.ndarray:
+        """Return what the graph takes for images at the model's size."""
+        if self.entry == "input":
+            return np.ascontiguousarray(normalise(pixels, self.preprocessing).numpy())
+        images = pixels.permute(0, 2, 3, 1).contiguous().numpy()
+        return images if self.entry == "pixels" else on_canvas(images, self.preprocessing)
+
+
+def on_canvas(images: np.ndarray, how: Preprocessing) -> np.ndarray:
+    """Put images at the model's size where the graph cuts them out again.
+
+    A graph that resizes and crops leaves an image that is as large as its resized ones as it is, and takes its centre.
+    """
+    height, width = how.image_size
+    whole = how.canvas
+    if whole == (height, width):
+        return images
+    top, left = how.corner(whole)
+    canvas = np.zeros((len(images), *whole, images.shape[3]), np.uint8)
+    canvas[:, top : top + height, left : left + width] = images
+    return canvas

@@ -1,0 +1,88 @@
+"""An engine for a model in memory, by name: torch, torch compiled, ONNX Runtime or OpenVINO."""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from vitrail.base.errors import ConfigError
+from vitrail.base.notes import Note, unheard
+from vitrail.base.processor import has_bfloat16
+from vitrail.data.preprocessing import Preprocessing
+from vitrail.model.contract import Model
+from vitrail.runtime.choice import EngineChoice, Precision, check_installed
+from vitrail.runtime.engine import Engine, TorchEngine
+from vitrail.runtime.graph_engine import GraphEngine
+from vitrail.runtime.stored_graph import stored_graph
+
+DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+BATCH = 8
+"""Images at once where the caller does not say."""
+
+
+def make_engine(engine: TorchEngine, choice: EngineChoice, *, batch: int | None = None, note: Note = unheard) -> Engine:
+    """Return an engine of the chosen kind and precision with the model of another; that one stays as it is.
+
+    `batch` is how many images will come at once: torch.compile takes that many, and `auto` measures with it.
+    """
+    check_choice(choice, engine.device)
+    name = choice.engine or "torch"
+    if name == "auto":
+        from vitrail.runtime.auto import fastest
+
+        name = fastest(engine, choice.precision, batch=batch or BATCH, note=note)
+    if name in ("torch", "compiled"):
+        cast = replace(engine, model=_in_precision(engine.model, choice.precision))
+        return replace(cast, compiled_batch=batch or BATCH) if name == "compiled" else cast
+    return _graph_engine(name, engine.model, engine.preprocessing, choice.precision or "float32", note)
+
+
+def check_choice(choice: EngineChoice, device: torch.device) -> None:
+    """Refuse an engine that is not installed, and a precision that this processor or engine does not have."""
+    name = choice.engine or "torch"
+    if name not in ("auto", "torch", "compiled"):
+        check_installed(name)
+        if device.type != "cpu":
+            raise ConfigError(f"`engine={name}` computes on the CPU, but the model is on {device}; give `device=cpu`.")
+    if choice.precision == "int8":
+        raise ConfigError(
+            "int8 needs images that show the range of every layer; make a file with them first, by "
+            "`vitrail export MODEL OUT --int8 --calibrate DATA`, and give that."
+        )
+    if choice.precision == "bfloat16" and device.type == "cpu":
+        if name == "onnxruntime":
+            raise ConfigError("ONNX Runtime has no bfloat16 on CPUs; choose another `engine`, or float32.")
+        if not has_bfloat16():
+            raise ConfigError("this processor has no bfloat16 instructions, and would be slower with it; use float32.")
+
+
+def _in_precision(model: Model, precision: Precision | None) -> Model:
+    """Return the model itself if it has the type already, else a copy."""
+    dtype = None if precision is None else DTYPES[precision]
+    if dtype is None or next(model.parameters()).dtype == dtype:
+        return model
+    return copy.deepcopy(model).to(dtype)
+
+
+def _graph_engine(name: str, model: Model, pixels: Preprocessing, precision: Precision, note: Note) -> GraphEngine:
+    """Return an engine for the graph of a model, which is stored for the next time."""
+    graph, source = stored_graph(_in_precision(model, "float32"), pixels, note)
+    session: Any
+    if name == "onnxruntime":
+        from vitrail.runtime.onnxruntime_session import OnnxRuntimeSession
+
+        session = OnnxRuntimeSession(graph, threads=torch.get_num_threads())
+    else:
+        from vitrail.runtime.openvino_session import OpenVinoSession
+
+        session = OpenVinoSession(graph, threads=torch.get_num_threads(), precision=precision)
+    config = model.config
+    return GraphEngine(
+        session,
+        pixels,
+        num_outputs=config.num_classes,
+        feature_width=config.feature_width,
+        source=source,
+        precision=precision,
+    )

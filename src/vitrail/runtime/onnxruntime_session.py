@@ -1,0 +1,43 @@
+"""A graph in ONNX Runtime, on the CPU."""
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitrail.base.errors import CheckpointError
+from vitrail.base.extras import require
+from vitrail.runtime.choice import PACKAGES
+
+FATAL = 4
+"""The level of its log above which nothing is: what it refuses is raised too."""
+
+
+class OnnxRuntimeSession:
+    """A graph in ONNX Runtime; `model` is the content of a file, or its path, from which weights are mapped."""
+
+    name = "onnxruntime"
+
+    def __init__(self, model: bytes | Path, *, threads: int, called: str = "the graph") -> None:
+        runtime = require("onnxruntime", extra=PACKAGES[self.name][0], purpose="running an ONNX file")
+        self.version: str = runtime.__version__
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.log_severity_level = FATAL
+        source = model if isinstance(model, bytes) else os.fspath(model)
+        try:
+            self.session = runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # its errors share no class but this
+            logging.getLogger("vitrail").debug("ONNX Runtime: %s", error)
+            raise CheckpointError(
+                f"{called} does not run in ONNX Runtime {self.version}: {' '.join(str(error).split())[:200]}"
+            ) from None
+        (self.input,) = (value.name for value in self.session.get_inputs())
+        self.outputs = tuple(value.name for value in self.session.get_outputs())
+
+    def run(self, images: np.ndarray, outputs: Sequence[str]) -> list[Any]:
+        """Return the named outputs for a batch."""
+        return list(self.session.run(list(outputs), {self.input: images}))

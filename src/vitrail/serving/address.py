@@ -1,0 +1,22 @@
+"""The address of a server, taken before anything is loaded."""
+
+import socket
+
+from vitrail.base.errors import ConfigError
+from vitrail.serving.settings import ServeSettings
+
+
+def bind(settings: ServeSettings) -> socket.socket:
+    """Take the address, so that another program on it is noticed before models are loaded."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    bound = socket.socket(family)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((settings.host, settings.port))
+    except OSError as error:
+        bound.close()
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigError(
+            f"the address {settings.host}:{settings.port} cannot be used ({reason}); choose another `port` or `host`."
+        ) from None
+    return bound

@@ -1,0 +1,266 @@
+"""The worker processes of one set of models: who gets which work, and what happens when one ends.
+
+Images are decoded one at a time and batched afterwards: a broken one never reaches a batch. A free worker takes a full
+batch first, then decodes; it waits only when others are about to deliver, and at most `batch_wait`. Work whose request
+has gone or is late is not started. A worker that ends is replaced; its images are tried once more, each alone.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from vitrail.base.errors import InputError
+from vitrail.serving.frames import Head
+from vitrail.serving.jobs import FairQueue, Item, Ticket
+from vitrail.serving.member import Member, WorkerEndedError
+from vitrail.serving.settings import ModelSource, ServeSettings
+from vitrail.serving.watch import Watch
+from vitrail.serving.works import Compute, Explain, Prepare, Probe, Work
+
+MOST_DEATHS = 2
+"""Workers that may end over one image: the first might have been killed for another reason."""
+LONGEST_PAUSE = 10.0
+"""Seconds between attempts to start a worker that keeps ending, at most."""
+YOUNG = 5.0
+"""A worker that ends within so many seconds was not well to begin with."""
+PATIENCE = 0.25
+"""The part of a batch's own time that decoding more images for it may take."""
+STUCK = 60.0
+"""Seconds after which work without an answer ends the worker; twice the deadline, if that is more."""
+DIED = {"wrong": [503, "the process that worked on it ended, twice; it was not answered."]}
+
+
+class Fleet:
+    """Workers with the same models."""
+
+    def __init__(self, sources: Mapping[str, ModelSource], settings: ServeSettings, watch: Watch) -> None:
+        self.sources, self.settings, self.watch = sources, settings, watch
+        self.models: dict[str, Head] = {}
+        self.decoding, self.computing = FairQueue(), {name: FairQueue() for name in sources}
+        self.explaining = FairQueue()
+        self.running: dict[Member, Work] = {}
+        self.members: list[Member] = []
+        self.closing = False
+        self.seconds = {"decode": 0.005, "compute": 0.02}
+        """What one image takes, as a moving mean."""
+        self._keepers: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._drained = asyncio.Event()
+
+    @property
+    def queues(self) -> Sequence[FairQueue]:
+        """Every queue."""
+        return [self.decoding, self.explaining, *self.computing.values()]
+
+    @property
+    def waiting(self) -> int:
+        """Images that no worker works on."""
+        return sum(map(len, self.queues))
+
+    @property
+    def pending(self) -> int:
+        """Images that are not finished."""
+        return self.waiting + sum(len(work.items) for work in self.running.values())
+
+    @property
+    def ready(self) -> int:
+        """Workers that can compute."""
+        return sum(member.ready for member in self.members)
+
+    @property
+    def image_seconds(self) -> float:
+        """How long the whole fleet takes for one image more."""
+        return sum(self.seconds.values()) / max(self.ready, 1)
+
+    async def start(self) -> None:
+        """Start all workers, and wait until each has put an image through each model; raise what one refuses."""
+        count, threads = self.settings.shares
+        self.members = [Member() for _ in range(count)]
+        starts: list[asyncio.Future[None]] = []
+        try:
+            if any(source.reading.get("engine") == "auto" for source in self.sources.values()):
+                await self._start(self.members[0], threads)  # measures engines, undisturbed; the others read the result
+            starts += [
+                asyncio.ensure_future(self._start(member, threads)) for member in self.members if not member.ready
+            ]
+            await asyncio.gather(*starts)
+        except WorkerEndedError:
+            await self._stop_all(starts)
+            raise InputError(
+                "a worker process ended while it loaded the models; there may be too little memory for them: "
+                "use fewer `workers`."
+            ) from None
+        except BaseException:
+            await self._stop_all(starts)
+            raise
+        self.models = self.members[0].models
+        self._keepers = [asyncio.create_task(self._keep(place, threads)) for place in range(count)]
+
+    def submit(self, items: Sequence[Item]) -> None:
+        """Take the images of a request."""
+        for item in items:
+            self.decoding.put(item)
+        self.dispatch()
+
+    def drop(self, ticket: Ticket) -> None:
+        """Forget a request: what has not begun is never computed."""
+        ticket.gone = True
+        for queue in self.queues:
+            for item in queue.discard(ticket):
+                item.finish({"wrong": [503, "nobody waited for it."]})
+        self._check_drained()
+
+    def dispatch(self) -> None:
+        """Give work to every free worker."""
+        for queue in self.queues:
+            for ticket in queue.dead():
+                self.drop(ticket)
+        for member in self.members:
+            if member.idle and (work := self._next()) is not None:
+                member.idle = False
+                self.running[member] = work
+                task = asyncio.create_task(self._run(member, work))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+        self._check_drained()
+
+    async def probe(self, age: float) -> None:
+        """Put an image through every idle worker that has not computed for `age` seconds."""
+        old = time.monotonic() - age
+        tasks = []
+        for member in self.members:
+            if member.idle and member.last_pass < old:
+                member.idle = False
+                self.running[member] = work = Probe()
+                tasks.append(asyncio.create_task(self._run(member, work)))
+        await asyncio.gather(*tasks)
+
+    async def close(self, seconds: float) -> None:
+        """Finish what is there, for at most so long, and end the workers."""
+        self.closing = True
+        self._check_drained()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._drained.wait()
+        finally:
+            for queue in self.queues:
+                for item in list(queue):
+                    self.drop(item.ticket)
+            await self._stop_all(self._keepers)
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _check_drained(self) -> None:
+        if self.closing and not self.pending:
+            self._drained.set()
+
+    def _next(self) -> Work | None:
+        """Return the most urgent work; None when there is none, or when it is worth to wait for more of it."""
+        now = time.monotonic()
+        full, wait = self.settings.batch, self.settings.batch_wait / 1000
+        patience = max(wait, PATIENCE * full * self.seconds["compute"])
+        under_way = any(isinstance(work, Prepare) for work in self.running.values())
+        due: list[tuple[float, FairQueue]] = []
+        for queue in self.computing.values():
+            waited = now - queue.oldest
+            coming = len(self.decoding) > 0 and waited < patience
+            if not coming and under_way and 0 <= waited < wait and len(queue) < full:
+                self._call_later(wait - waited)
+                coming = True
+            if len(queue) and (len(queue) >= full or not coming):
+                due.append((queue.oldest, queue))
+        if len(self.explaining):
+            due.append((self.explaining.oldest, self.explaining))
+        if due:
+            _, queue = min(due, key=lambda pair: pair[0])
+            return self._take(queue)
+        item = self.decoding.take()
+        return None if item is None else Prepare(item)
+
+    def _take(self, queue: FairQueue) -> Work:
+        """Return a batch, or one explanation; an image over which a worker has ended goes alone."""
+        first = queue.take()
+        assert first is not None  # noqa: S101 - only asked of queues with images
+        if queue is self.explaining:
+            return Explain(first)
+        items = [first]
+        while not first.deaths and len(items) < self.settings.batch and (item := queue.take()) is not None:
+            if item.deaths:
+                queue.put(item, first=True)
+                break
+            items.append(item)
+        return Compute(items)
+
+    def _call_later(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.dispatch)
+
+    async def _run(self, member: Member, work: Work) -> None:
+        """Let a worker do some work, and pass on what comes out."""
+        try:
+            head, payload = await member.call(*work.message(), max(STUCK, 2 * self.settings.timeout))
+        except WorkerEndedError:
+            del self.running[member]
+            member.ended.set()
+            self._again(work)
+        else:
+            del self.running[member]
+            member.idle = True
+            if not isinstance(work, Prepare):
+                member.last_pass = time.monotonic()
+            try:
+                self._settle(work, head, payload)
+            except Exception as error:  # a fault of ours must not leave requests waiting
+                self.watch.event("fault", kind=type(error).__name__, at="settle")
+                for item in work.items:
+                    item.finish({"wrong": [503, "it was not answered, for a fault of the server."]})
+        self.dispatch()
+
+    def _settle(self, work: Work, head: Head, payload: bytes) -> None:
+        seconds = head["seconds"]
+        if work.items and work.kind in self.seconds:
+            self.seconds[work.kind] += 0.1 * (seconds / len(work.items) - self.seconds[work.kind])
+        self.watch.worked(work.kind, len(work.items), seconds)
+        for item in work.settle(head, payload):  # those that are decoded now
+            queue = self.explaining if item.ticket.options.explain else self.computing[item.ticket.model]
+            queue.put(item)
+
+    def _again(self, work: Work) -> None:
+        """Put back what a worker left undone; what ends workers twice is answered."""
+        for item in reversed(work.items):
+            item.deaths += 1
+            if item.deaths >= MOST_DEATHS:
+                item.finish(DIED)
+            else:
+                queue = self.explaining if isinstance(work, Explain) else self.computing[item.ticket.model]
+                (self.decoding if isinstance(work, Prepare) else queue).put(item, first=True)
+
+    async def _start(self, member: Member, threads: int) -> None:
+        await member.start(self.sources, threads=threads, max_pixels=self.settings.max_pixels)
+
+    async def _keep(self, place: int, threads: int) -> None:
+        """Replace the worker at one place whenever it ends."""
+        pause = 0.0
+        while True:
+            began = time.monotonic()
+            await self.members[place].ended.wait()
+            code = await self.members[place].end()
+            self.watch.restarted(code)
+            pause = min(max(2 * pause, 0.25), LONGEST_PAUSE) if time.monotonic() - began < YOUNG else 0.0
+            await asyncio.sleep(pause)
+            self.members[place] = member = Member()
+            try:
+                await self._start(member, threads)
+            except (WorkerEndedError, InputError):
+                member.ended.set()
+            self.dispatch()
+
+    async def _stop_all(self, tasks: Sequence["asyncio.Future[None]"]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(member.end() for member in self.members))

@@ -1,0 +1,74 @@
+import pytest
+import torch
+
+from tests.tiny import perturbed, vit_config
+from vitrail import Classifier, ConfigError, Preprocessing
+from vitrail.base.processor import has_bfloat16
+from vitrail.runtime import choice as choices
+from vitrail.runtime.choice import EngineChoice, check_installed
+from vitrail.runtime.engine import TorchEngine
+from vitrail.runtime.make import make_engine
+
+PIXELS = Preprocessing(image_size=(12, 16))
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_a_name_that_is_not_an_engine_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="Did you mean onnxruntime"):
+        EngineChoice(engine="onxruntime")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="`precision` is 'int4', but must be one of float32, bfloat16, int8"):
+        EngineChoice(precision="int4")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("engine", "extra"), [("onnxruntime", "onnx"), ("openvino", "openvino")])
+def test_an_engine_that_is_not_installed_names_the_command(engine, extra, monkeypatch) -> None:
+    monkeypatch.setattr(choices, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=rf"pip install 'vitrail\[{extra}\]'"):
+        check_installed(engine)
+    with pytest.raises(ConfigError, match="not installed"):
+        Classifier.of(perturbed(vit_config()), engine=engine)
+
+
+def test_bfloat16_without_instructions_is_refused(monkeypatch) -> None:
+    monkeypatch.setattr("vitrail.runtime.make.has_bfloat16", lambda: False)
+    engine = TorchEngine(perturbed(vit_config()), PIXELS)
+    with pytest.raises(ConfigError, match="no bfloat16 instructions"):
+        make_engine(engine, EngineChoice(precision="bfloat16"))
+
+
+def test_bfloat16_computes_in_it_and_leaves_the_model_as_it_was(monkeypatch) -> None:
+    monkeypatch.setattr("vitrail.runtime.make.has_bfloat16", lambda: True)
+    engine = TorchEngine(perturbed(vit_config()), PIXELS)
+    pixels = torch.randint(0, 256, (2, 3, 12, 16), dtype=torch.uint8)
+    made = make_engine(engine, EngineChoice(precision="bfloat16"))
+    assert (made.dtype, engine.dtype) == (torch.bfloat16, torch.float32)
+    torch.testing.assert_close(made.logits(pixels).float(), engine.logits(pixels), atol=0.2, rtol=0.1)
+    with pytest.raises(ConfigError, match="ONNX Runtime has no bfloat16"):
+        make_engine(engine, EngineChoice(engine="onnxruntime", precision="bfloat16"))
+
+
+def test_int8_without_calibration_names_the_command_that_makes_it() -> None:
+    engine = TorchEngine(perturbed(vit_config()), PIXELS)
+    with pytest.raises(ConfigError, match="vitrail export MODEL OUT --int8 --calibrate DATA"):
+        make_engine(engine, EngineChoice(precision="int8"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "limit", "has"),
+    [
+        ("fma avx512f avx512_bf16", "", True),
+        ("fma avx512f avx512_bf16", "AVX512_CORE", False),
+        ("amx_tile amx_bf16", "", True),
+        ("amx_tile amx_bf16", "AVX512_CORE_FP16", False),
+        ("fma avx2 avx512f", "", False),
+    ],
+)
+def test_bfloat16_is_what_the_processor_has_and_onednn_may_use(flags, limit, has, tmp_path) -> None:
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n\n")
+    assert has_bfloat16(tmp_path / "cpuinfo", {"ONEDNN_MAX_CPU_ISA": limit}) == has
+
+
+def test_an_engine_takes_no_other_engine() -> None:
+    engine = TorchEngine(perturbed(vit_config()), PIXELS)
+    with pytest.raises(ConfigError, match="computes as it does"):
+        Classifier.of(engine, engine="compiled")
