@@ -61,7 +61,12 @@ def _distance(model: ModelFigures) -> Any:
     found = model.attention
     if found is None:
         return None
-    return {"blocks": list(found.blocks), "heads": list(found.heads), "pixels": numbers(found.distance)}
+    return {
+        "blocks": list(found.blocks),
+        "heads": list(found.heads),
+        "pixels": numbers(found.distance),
+        "equally": found.uniform,
+    }
 
 
 def _entropy(model: ModelFigures) -> Any:
