@@ -19,7 +19,7 @@ import vitrail
 from vitrail.base.settings import to_dict
 from vitrail.model.backbone import BackboneConfig
 from vitrail.model.config import ViTConfig
-from vitrail.model.contract import ModelConfig
+from vitrail.model.family import ModelConfig
 from vitrail.model.resnet import ResNetConfig
 
 SHAPES = {

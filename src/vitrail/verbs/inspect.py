@@ -10,7 +10,7 @@ import torch
 
 from vitrail.analysis.change import weight_changes
 from vitrail.analysis.cka import FEWEST, cka
-from vitrail.analysis.gathering import asked
+from vitrail.analysis.gathering import choose_attention
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.notes import Note, logged
 from vitrail.base.numbers import check_whole
@@ -93,7 +93,7 @@ def inspect(
             Inspecting(
                 engine=_torch_engine(network),
                 name=network.name,
-                asked=asked(_torch_engine(network).model.config, layers, heads),
+                attention=choose_attention(_torch_engine(network).model.config, layers, heads),
                 examples=examples,
                 importance_images=0 if importance == "none" else importance_images,
                 choice=choice,

@@ -47,9 +47,9 @@ def norms_panel(inspection: Inspection) -> Panel:
     for number, model in enumerate(inspection.models):
         if model.layers is None:
             continue
-        found = model.layers.outliers
-        centres = np.log10(np.sqrt(found.edges[1:] * found.edges[:-1]))
-        line = Line(name="", x=centres, y=found.counts / found.counts.sum(), role=ROLES[number % len(ROLES)])
+        outliers = model.layers.outliers
+        centres = np.log10(np.sqrt(outliers.edges[1:] * outliers.edges[:-1]))
+        line = Line(name="", x=centres, y=outliers.counts / outliers.counts.sum(), role=ROLES[number % len(ROLES)])
         drawings.append(
             Chart(
                 title=f"Lengths of {short(model)} after its last layer",
@@ -63,8 +63,8 @@ def norms_panel(inspection: Inspection) -> Panel:
         )
         apart = (
             "lengths are of one kind: no outliers."
-            if found.threshold is None
-            else (f"{percent(found.share, 2)} of places are outliers, with a length above {found.threshold:.3g}.")
+            if outliers.threshold is None
+            else (f"{percent(outliers.share, 2)} of places are outliers, with a length above {outliers.threshold:.3g}.")
         )
         sentences.append(f"{short(model)}: {apart}")
         rows += [
@@ -90,7 +90,7 @@ def norms_panel(inspection: Inspection) -> Panel:
 def cka_panel(inspection: Inspection) -> Panel:
     """Draw how alike layers are, within each model and between the first and the others."""
     layers = {model.name: model.layers for model in inspection.models if model.layers is not None}
-    tables = [(short(name), name, name, found.alike) for name, found in layers.items()]
+    tables = [(short(name), name, name, figures.alike) for name, figures in layers.items()]
     tables += [
         (f"{short(pair.first)} and {short(pair.second)}", pair.first, pair.second, pair.alike)
         for pair in inspection.comparisons
