@@ -65,6 +65,7 @@ def test_distance_and_entropy_are_those_of_the_maps_themselves(tmp_path: Path) -
     rows, columns = np.indices(config.grid)
     centres = 4 * np.stack([rows.ravel(), columns.ravel()], axis=1)
     far = np.linalg.norm(centres[:, None] - centres, axis=2)
+    assert attention.uniform == pytest.approx(far.mean(), rel=1e-5)
     pixels = vitrail.data.open(str(tmp_path / "some"))
     batch = torch.cat([vitrail.Preprocessing(image_size=(16, 24))(pixels.image(index)) for index in range(8)])
     for block, weights in model.attention_maps(batch).items():
