@@ -80,8 +80,8 @@ class Fleet:
         self.members = [Member() for _ in range(count)]
         starts: list[asyncio.Future[None]] = []
         try:
-            if any(source.reading.get("engine") == "auto" for source in self.sources.values()):
-                await self._start(self.members[0], threads)  # measures engines, undisturbed; the others read the result
+            if any(source.reading.get("engine") not in (None, "torch") for source in self.sources.values()):
+                await self._start(self.members[0], threads)  # measures engines, makes graphs; the others find them
             starts += [
                 asyncio.ensure_future(self._start(member, threads)) for member in self.members if not member.ready
             ]
