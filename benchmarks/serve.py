@@ -65,7 +65,9 @@ class Served:
 
     def workers(self) -> list[int]:
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+        nurseries = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+        listings = [Path(f"/proc/{pid}/task/{pid}/children") for pid in nurseries]
+        return [int(pid) for listing in listings if listing.exists() for pid in listing.read_text().split()]
 
     def memory(self) -> float:
         """Resident MiB of the server and its workers."""

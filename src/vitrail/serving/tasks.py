@@ -45,13 +45,10 @@ class Tasks:
 
     @classmethod
     def load(cls, sources: Mapping[str, ModelSource], *, max_pixels: int) -> "Tasks":
-        """Read the models, and put one image through each: a worker that cannot compute is not ready."""
+        """Read the models, without computing anything: the process may be about to fork."""
         classifiers = {name: Classifier.load(source.path, **source.reading) for name, source in sources.items()}
         explainers = {name: _explainer(classifiers[name], source) for name, source in sources.items()}
-        tasks = cls(classifiers=classifiers, explainers=explainers, max_pixels=max_pixels)
-        for name in classifiers:
-            tasks.probe(name)
-        return tasks
+        return cls(classifiers=classifiers, explainers=explainers, max_pixels=max_pixels)
 
     def probe(self, name: str) -> None:
         """Put one grey image through a model."""
