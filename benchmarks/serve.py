@@ -110,7 +110,7 @@ async def peers(options: argparse.Namespace, model: Path) -> dict:
     others = {}
     for port, kind in ((8302, "litserve"), (8303, "fastapi")):
         words = [options.peers, str(HERE / "serve_peers.py"), kind, str(port), TIMM[options.model]]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        quiet = {"stdout": subprocess.DEVNULL}
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         others[kind] = subprocess.Popen(
             words, env=environment | {"OMP_NUM_THREADS": "1" if kind == "litserve" else "2"}, **quiet

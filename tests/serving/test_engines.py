@@ -7,7 +7,7 @@ from vitrail.serving.settings import ModelSource
 from vitrail.serving.tasks import Tasks, batch_of
 
 
-@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+@pytest.mark.parametrize("engine", ["torch", pytest.param("onnxruntime", marks=pytest.mark.slow)])
 def test_any_engine_answers_and_torch_explains(tiny_file, engine) -> None:
     tasks = Tasks.load({"m": ModelSource(path=str(tiny_file), reading={"engine": engine})}, max_pixels=10**6)
     assert "gradient-attention" in tasks.describe("m")["methods"]
