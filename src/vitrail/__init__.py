@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from vitrail.prediction.classifier import Classifier as Classifier
     from vitrail.serving.server import Server as Server
     from vitrail.studies.stress.result import StressResult as StressResult
+    from vitrail.studies.study import Claim as Claim
+    from vitrail.studies.study import Study as Study
+    from vitrail.studies.study import Variant as Variant
     from vitrail.verbs.convert import Conversion as Conversion
     from vitrail.verbs.convert import convert as convert
     from vitrail.verbs.cost import cost as cost
@@ -64,6 +67,10 @@ if TYPE_CHECKING:
     from vitrail.verbs.show import Description as Description
     from vitrail.verbs.show import show as show
     from vitrail.verbs.stress import stress as stress
+    from vitrail.verbs.studies import StudyList as StudyList
+    from vitrail.verbs.studies import list_studies as list_studies
+    from vitrail.verbs.study import study as study
+    from vitrail.verbs.study_result import StudyResult as StudyResult
     from vitrail.verbs.survey import Survey as Survey
     from vitrail.verbs.survey import survey as survey
     from vitrail.verbs.train import train as train
@@ -82,6 +89,7 @@ _HOMES = {
     "Classifier": "vitrail.prediction.classifier",
     "ConfigError": "vitrail.base.errors",
     "Conversion": "vitrail.verbs.convert",
+    "Claim": "vitrail.studies.study",
     "Cost": "vitrail.model.cost",
     "Description": "vitrail.verbs.show",
     "Difference": "vitrail.verbs.diff",
@@ -106,9 +114,13 @@ _HOMES = {
     "RotaryConfig": "vitrail.model.rotary",
     "Server": "vitrail.serving.server",
     "StressResult": "vitrail.studies.stress.result",
+    "Study": "vitrail.studies.study",
+    "StudyList": "vitrail.verbs.studies",
+    "StudyResult": "vitrail.verbs.study_result",
     "Survey": "vitrail.verbs.survey",
     "Trace": "vitrail.model.trace",
     "TrainedRun": "vitrail.verbs.trained",
+    "Variant": "vitrail.studies.study",
     "Verification": "vitrail.verbs.verify",
     "ViT": "vitrail.model.vit",
     "ViTConfig": "vitrail.model.config",
@@ -129,6 +141,7 @@ _HOMES = {
     "list_published": "vitrail.verbs.published",
     "list_pulled": "vitrail.verbs.pull",
     "list_recipes": "vitrail.verbs.recipes",
+    "list_studies": "vitrail.verbs.studies",
     "load": "vitrail.checkpoint.files",
     "plan": "vitrail.verbs.plan",
     "predict": "vitrail.verbs.predict",
@@ -140,6 +153,7 @@ _HOMES = {
     "serve": "vitrail.verbs.serve",
     "show": "vitrail.verbs.show",
     "stress": "vitrail.verbs.stress",
+    "study": "vitrail.verbs.study",
     "survey": "vitrail.verbs.survey",
     "train": "vitrail.verbs.train",
     "verify": "vitrail.verbs.verify",
