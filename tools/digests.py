@@ -33,12 +33,12 @@ def vitrail(folder: Path, *words: str, ranks: int = 1) -> str:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
     program = [*launcher, "-m", "vitrail"] if ranks > 1 else [sys.executable, "-m", "vitrail"]
     threads = {"OMP_NUM_THREADS": "1"} if ranks > 1 else {}
-    done = subprocess.run(
+    process = subprocess.run(
         [*program, *words], cwd=folder, env=os.environ | threads, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        raise SystemExit(f"vitrail {' '.join(words)} failed:\n{done.stderr[-2000:]}")
-    return done.stdout
+    if process.returncode:
+        raise SystemExit(f"vitrail {' '.join(words)} failed:\n{process.stderr[-2000:]}")
+    return process.stdout
 
 
 def weights(path: Path) -> str:
@@ -102,12 +102,12 @@ def digests(folder: Path) -> dict[str, object]:
 def main() -> None:
     """Write the digests, and compare them with earlier ones if there are any."""
     with tempfile.TemporaryDirectory() as folder:
-        found = digests(Path(folder))
-    Path(sys.argv[1]).write_text(json.dumps(found, indent=1) + "\n")
+        now = digests(Path(folder))
+    Path(sys.argv[1]).write_text(json.dumps(now, indent=1) + "\n")
     if len(sys.argv) > 2:
         before = json.loads(Path(sys.argv[2]).read_text())
-        other = [name for name in before if before[name] != found.get(name)]
-        print("\n".join(f"{name}: {before[name]} before, {found.get(name)} now" for name in other) or "the same bits")
+        other = [name for name in before if before[name] != now.get(name)]
+        print("\n".join(f"{name}: {before[name]} before, {now.get(name)} now" for name in other) or "the same bits")
         sys.exit(1 if other else 0)
 
 

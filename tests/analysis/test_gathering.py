@@ -8,13 +8,13 @@ import torch
 
 from tests.tiny import images_for, perturbed, vit_config
 from vitrail import configure
-from vitrail.analysis.gathering import asked, gather, images_at_once
+from vitrail.analysis.gathering import choose_attention, gather, images_at_once
 
 MEASURE = """
 import logging, sys
 import torch
 from vitrail import create
-from vitrail.analysis.gathering import asked, gather
+from vitrail.analysis.gathering import choose_attention, gather
 def status(key):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key)) * 1024
 torch.set_num_threads(1)
@@ -24,7 +24,7 @@ with torch.inference_mode():
     model(images)
 open("/proc/self/clear_refs", "w").write("5")
 before = status("VmHWM")
-gather(model, [images], asked(model.config))
+gather(model, [images], choose_attention(model.config))
 print(status("VmHWM") - before)
 """
 
@@ -46,7 +46,7 @@ def test_batches_are_small_where_maps_are_large() -> None:
 def test_one_batch_or_several_give_the_same_figures() -> None:
     config = vit_config()
     model, images = perturbed(config, by=0.5), images_for(config, batch=5)
-    whole, parts = (gather(model, list(images.split(size)), asked(config)) for size in (5, 2))
+    whole, parts = (gather(model, list(images.split(size)), choose_attention(config)) for size in (5, 2))
     torch.testing.assert_close(torch.cat(parts.attention, dim=2), torch.cat(whole.attention, dim=2))
     for layer in range(3):
         torch.testing.assert_close(torch.cat([part[layer] for part in parts.means]), whole.means[0][layer])

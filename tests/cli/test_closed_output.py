@@ -57,7 +57,21 @@ VERBS = {
     "predict": (["{model}", "{data}", "--out", "x.csv", *QUICK], 1),
     "convert": (["{model}", "x.npz", "--to", "google"], 1),
     "train": (["{data}", "--out", "x", "--steps", "1", "--batch", "4", *QUICK], 1),
+    "pretrain": (["{data}", "--out", "x", "--steps", "1", "--batch", "4", "--probe", "none", *QUICK], 1),
+    "finetune": (["{data}", "--from", "{model}", "--quick", "--steps", "1", "--batch", "4", "--out", "x", *QUICK], 1),
+    "explain": (["{model}", "{data}/test", "--method", "rollout", "--points", "2", "--out", "x", *QUICK], 1),
+    "inspect": (["{model}", "--data", "{data}", "--images", "4", "--examples", "1", "--out", "x", *QUICK], 1),
+    "stress": (["{model}", "{data}", "--tests", "grid", "--images", "4", "--out", "x", *QUICK], 1),
 }
+PAGES = {
+    "train": "report",
+    "pretrain": "report",
+    "finetune": "report",
+    "explain": "explanations",
+    "inspect": "inspection",
+    "stress": "stress",
+}
+"""The page in the folder of those that write one."""
 
 
 @pytest.mark.parametrize("json", [False, True])
@@ -71,8 +85,8 @@ def test_files_are_written_though_nobody_reads_stdout(verb, json, model, data, t
     written = [path.name for path in tmp_path.iterdir()]
     assert len(written) == files
     assert not any(name.endswith(".part") for name in written)
-    if verb == "train":
-        assert (tmp_path / "x/report.html").is_file()
+    if verb in PAGES:
+        assert (tmp_path / f"x/{PAGES[verb]}.html").is_file()
 
 
 def test_the_csv_is_whole_behind_a_real_pipe(model, data, tmp_path) -> None:

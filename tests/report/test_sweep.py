@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from tests.report.pages import curve, read, tables, ticks, words
-from vitrail.report.sweep import seeds_section, sweep_section
+from vitrail.report.sweep import SeedScore, TriedRate, seeds_section, sweep_section
 
 ROWS = [
-    {"rate": 0.03, "accuracy": 0.8125, "loss": 0.51239, "images": 1600},
-    {"rate": 0.003, "accuracy": 0.5, "loss": 1.25, "images": 1600},
-    {"rate": 0.01, "accuracy": 0.875, "loss": 0.375, "images": 1600},
+    TriedRate(rate=0.03, accuracy=0.8125, loss=0.51239, images=1600),
+    TriedRate(rate=0.003, accuracy=0.5, loss=1.25, images=1600),
+    TriedRate(rate=0.01, accuracy=0.875, loss=0.375, images=1600),
 ]
 
 
@@ -40,6 +40,6 @@ def test_the_chart_has_a_point_for_each_rate_and_marks_the_best() -> None:
     assert (float(mark.get("x", "")), float(mark.get("y", ""))) == pytest.approx(tuple(points[1]), abs=0.2)
 
 
-def test_other_seeds_are_listed_where_they_were_measured() -> None:
-    rows = [{"seed": 1, "accuracy": 0.9}, {"seed": 2}, {"seed": 3, "accuracy": 0.912345}]
+def test_other_seeds_are_listed() -> None:
+    rows = [SeedScore(seed=1, accuracy=0.9), SeedScore(seed=3, accuracy=0.912345)]
     assert tables(read(seeds_section(rows).html)) == [[["seed", "accuracy"], ["1", "90.00%"], ["3", "91.23%"]]]

@@ -186,8 +186,8 @@ def test_the_best_rate_has_the_highest_accuracy_and_then_the_lowest_loss() -> No
 
 
 def test_one_run_has_no_spread() -> None:
-    assert spread([0.5]) == {}
-    assert spread([0.5, None]) == {}
+    assert spread([0.5]) is None
+    assert spread([0.5, None]) is None
 
 
 @pytest.mark.parametrize("changes", [{"rates": ()}, {"rates": (0.1, 0.1)}, {"rates": (0.0,)}, {"runs": 0}])

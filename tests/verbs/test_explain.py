@@ -156,6 +156,7 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -
         ({"method": "rollout", "layer": 1}, "`layer` and `head` are of attention alone"),
         ({"method": "rollout", "head": 0}, "give the `method` attention beside them"),
         ({"method": "integrated-gradients", "steps": 0}, "steps is 0, but must be"),
+        ({"method": "rollout", "steps": 8}, "`steps` are of integrated gradients alone"),
         ({"top": 0}, "top is 0, but must be"),
         ({"points": -1}, "points is -1, but must be"),
         ({"compare": True, "method": "rollout"}, "compare uses every method, but method is 'rollout'"),

@@ -43,8 +43,10 @@ def test_every_panel_is_a_picture_numbers_and_a_part_of_the_page(tmp_path: Path)
     assert figures["images"] == result.images == 8
     for panel in PANELS:
         assert json.loads((out / f"{panel}.json").read_text()) == figures["panels"][panel]
-    for picture in ("filters.png", "positions.png", "distance.png", "rollout.png", "norms.png", "cka.png", "rank.png"):
-        with Image.open(out / picture) as image:
+    pictures = {panel: sorted(out.glob(f"{panel}*.png")) for panel in PANELS}
+    assert all(pictures.values()), pictures
+    for picture in (file for files in pictures.values() for file in files):
+        with Image.open(picture) as image:
             assert min(image.size) > 100
     for drawing in ("distance.svg", "entropy.svg", "cka.svg", "rank.svg", "importance-0.svg", "importance-1.svg"):
         assert "<svg" in (out / drawing).read_text()
@@ -229,13 +231,19 @@ def test_what_cannot_be_looked_into_is_refused(tmp_path: Path) -> None:
         vitrail.inspect(model, data="photos", importance="accuracy", **QUIET)
     with pytest.raises(vitrail.InputError, match="7 models are given, but a page has room for 6"):
         vitrail.inspect([model] * 7, **QUIET)
+    resnet = perturbed(resnet_config(num_classes=2))
+    with pytest.raises(vitrail.ConfigError, match="choose attention, but no model that is given has any"):
+        vitrail.inspect(resnet, data="photos", layers=[0], **QUIET)
+    next(resnet.parameters()).data.fill_(float("nan"))
+    with pytest.raises(vitrail.InputError, match="the model has weights that are not finite"):
+        vitrail.inspect(resnet, **QUIET)
     with pytest.raises(vitrail.InputError, match="no model is given"):
         vitrail.inspect([], **QUIET)
     with pytest.raises(vitrail.InputError, match="exists and is not a folder of an inspection"):
         vitrail.inspect(model, out=tmp_path / "photos", **QUIET)
     broken = perturbed(vit_config())
     with torch.no_grad():
-        broken.encoder.blocks[0].mlp.out.bias[0] = torch.nan
+        broken.encoder.blocks[0].mlp.out.weight.fill_(3e38)  # finite, and its sums are not
     with pytest.raises(vitrail.InputError, match="gives numbers that are not finite"):
         vitrail.inspect(broken, data="photos", **QUIET)
 

@@ -129,7 +129,7 @@ def test_an_engine_without_gradients_is_not_attacked_but_takes_the_rest() -> Non
         ({"budget": 300}, "budget is 300"),
         ({"models": []}, "no model is given"),
         ({"data": "unlabelled"}, "has no image with a class to compare answers with"),
-        ({"data": "strangers"}, "classes that the model lacks: wasp"),
+        ({"data": "strangers"}, r"classes that the model lacks: wasp.* Rename the data.s classes, or give"),
         ({"models": "headless.safetensors"}, "headless.safetensors has no head"),
         ({"models": "tiny.safetensors"}, "4x4 pixels, which are too small for the grid"),
         ({"models": "photos"}, "photos"),

@@ -25,7 +25,7 @@ MOST_IMAGES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class AttentionChoice:
     """Which attention maps to look at."""
 
     blocks: tuple[int, ...] = ()
@@ -52,12 +52,14 @@ class Gathered:
     """What the head sees or could see: the representation, the class token, the mean over patches."""
 
 
-def asked(config: ModelConfig, blocks: Selection = "all", heads: Selection = "all") -> Asked:
+def choose_attention(config: ModelConfig, blocks: Selection = "all", heads: Selection = "all") -> AttentionChoice:
     """Choose blocks and heads of a network, and refuse those that it does not have."""
     depth, num_heads = config.attention_shape
     if not depth:
-        return Asked()
-    return Asked(blocks=tuple(select(blocks, depth, "blocks")), heads=tuple(select(heads, num_heads, "heads")))
+        return AttentionChoice()
+    return AttentionChoice(
+        blocks=tuple(select(blocks, depth, "blocks")), heads=tuple(select(heads, num_heads, "heads"))
+    )
 
 
 def images_at_once(config: ModelConfig, layers: int, width: int) -> int:
@@ -68,7 +70,7 @@ def images_at_once(config: ModelConfig, layers: int, width: int) -> int:
 
 
 @torch.inference_mode()
-def gather(model: Model, batches: Iterable[SomeImages], choice: Asked) -> Gathered:
+def gather(model: Model, batches: Iterable[SomeImages], choice: AttentionChoice) -> Gathered:
     """Run images through a network once, and keep what the panels need; A of one block at a time is in memory."""
     config = model.config
     names = tuple(layer.name for layer in model.layers()[:-1])

@@ -23,7 +23,7 @@ class Arguments(FileFlags):
     second: Annotated[str, Positional, Weights, flag("SECOND")]
     """Another one, or the name of a published model."""
     tolerance: float = 0.0
-    """The largest difference of a weight that still counts as none."""
+    """Differences of a weight up to this are ignored."""
     pickle: Switch = False
     """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False

@@ -30,7 +30,7 @@ class Arguments(PageFlags):
     images: Annotated[tuple[str, ...], Positional, flag("IMAGE-OR-FOLDER [...]")]
     """The images, as for `vitrail predict`."""
     method: MethodName = "auto"
-    """How to ask the model; auto chooses by what the model is."""
+    """How maps are made; auto chooses by the kind of model."""
     label: Annotated[str | None, flag("NAME", "the most probable ones", name="class")] = None
     """The class to explain."""
     top: int = 3
@@ -42,7 +42,7 @@ class Arguments(PageFlags):
     steps: int = 32
     """With --method integrated-gradients: points on the path from the mean colour to the image."""
     compare: Switch = False
-    """Use every method that the model has a use for, and compare them."""
+    """Use every method that fits the model, and compare them."""
     points: int = 17
     """Places at which deletion and insertion are measured; 0 leaves that out."""
     seed: int = 0

@@ -38,7 +38,7 @@ class Arguments(FileFlags):
     l2: Annotated[tuple[float, ...], flag("FLOAT [...]", f"{L2:g}")] = (L2,)
     """Strength of the regularisation of ridge; of several, each has a column."""
     neighbours: int = NEIGHBOURS
-    """Training images that vote, as many as there are at most."""
+    """How many of the nearest training images vote; all where there are fewer."""
     probe_c: Annotated[float, flag("FLOAT", f"{C:g}")] = C
     """The inverse strength of the regularisation of the probe, as C of scikit-learn."""
     preprocessing: Literal["paper", "model"] = "paper"
@@ -46,7 +46,7 @@ class Arguments(FileFlags):
     cache: Annotated[str | None, flag("FOLDER", "~/.cache/vitrail/features")] = None
     """Where features are kept."""
     no_cache: Switch = False
-    """Keep no features, and read none."""
+    """Neither store features nor read stored ones."""
     plot: Annotated[str | None, flag("FILE.svg|FILE.png", "none")] = None
     """Draw accuracy against shots into this file."""
     force: Switch = False

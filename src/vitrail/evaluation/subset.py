@@ -90,8 +90,9 @@ def choose(
     *,
     class_map: ClassMap | None = None,
     all_classes: bool = False,
+    mappable: bool = True,
 ) -> Choice:
-    """Find the classes of the data among those of the model, by name or by a map."""
+    """Find the classes of the data among those of the model, by name or by a map, where the caller takes one."""
     if not (dataset.targets >= 0).any():
         raise InputError(
             f"{dataset.where} has no image with a class to compare answers with; put each class into a folder of its "
@@ -99,7 +100,7 @@ def choose(
         )
     if class_map is not None:
         return _mapped(dataset, labels, num_classes, class_map, all_classes)
-    outputs, note = _matched_outputs(dataset, labels, num_classes)
+    outputs, note = _matched_outputs(dataset, labels, num_classes, mappable=mappable)
     whole = every_class(labels, num_classes, outputs, note)
     present = np.unique(outputs[outputs >= 0])
     if all_classes or len(present) == num_classes:
@@ -134,7 +135,7 @@ def every_class(
 
 
 def _matched_outputs(
-    dataset: Dataset, labels: Sequence[str] | None, num_classes: int
+    dataset: Dataset, labels: Sequence[str] | None, num_classes: int, *, mappable: bool
 ) -> tuple[Int[np.ndarray, "data_class"], tuple[str, ...]]:
     """Return the model's class of each class of the data, -1 where a class without images has none."""
     names, counts = dataset.labels, dataset.counts
@@ -161,8 +162,8 @@ def _matched_outputs(
     if unknown:
         raise InputError(
             f"{dataset.where} has {len(unknown)} classes that the model lacks: {few(unknown)}. The model has "
-            f"{num_classes}: {few(labels)}. Rename the data's classes, map them with `class_map`, or give the "
-            "model's names with `labels`."
+            f"{num_classes}: {few(labels)}. Rename the data's classes, {'map them with `class_map`, ' * mappable}or "
+            "give the model's names with `labels`."
         )
     return np.array([UNLABELLED if at is None else at for at in matches], np.int64), ()
 

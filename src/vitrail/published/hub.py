@@ -42,24 +42,24 @@ def fetch_snapshot(repository: str, revision: str | None, *, title: str, note: N
             raise
         except (errors.OfflineModeIsEnabled, errors.HTTPError):
             return _cached(hub, repository, revision)
-        known = {part.rfilename: part for part in info.siblings}
-        main, names = choose(known, repository)
-        _check_room(hub, known, names, title)
+        listed = {part.rfilename: part for part in info.siblings}
+        main, names = choose(listed, repository)
+        _check_room(hub, listed, names, title)
         for name in names:
             hub.hf_hub_download(repository, name, revision=info.sha, library_name="vitrail")
         folder = Path(hub.snapshot_download(repository, revision=info.sha, allow_patterns=names, local_files_only=True))
     except (errors.HFValidationError, errors.HTTPError, OSError) as error:
         raise _refusal(hub, error, repository, revision) from None
     facts = {name: facts_of(folder / name) for name in names}
-    for name, found in facts.items():
-        _check_published(known[name], found, title)
+    for name, part in facts.items():
+        _check_published(listed[name], part, title)
     note(f"{title} is at the commit {info.sha[:12]} of {repository}.")
     return Snapshot(folder=folder, main=main, files=facts, revision=info.sha)
 
 
-def choose(known: Iterable[str], repository: str) -> tuple[str, list[str]]:
+def choose(listed: Iterable[str], repository: str) -> tuple[str, list[str]]:
     """Return what is loaded and which files that takes: safetensors rather than a pickle, all shards of an index."""
-    names = sorted(known)
+    names = sorted(listed)
     best = next((name for name in _WEIGHTS if name in names), None)
     if best is not None:
         start, end = best.removesuffix(".index.json").rsplit(".", 1)
@@ -82,22 +82,22 @@ def _cached(hub: Any, repository: str, revision: str | None) -> Snapshot:
     )
 
 
-def _check_room(hub: Any, known: Mapping[str, Any], names: Iterable[str], title: str) -> None:
+def _check_room(hub: Any, listed: Mapping[str, Any], names: Iterable[str], title: str) -> None:
     folder = Path(hub.constants.HF_HUB_CACHE)
     folder.mkdir(parents=True, exist_ok=True)
-    check_room(folder, sum(known[name].size or 0 for name in names), title)
+    check_room(folder, sum(listed[name].size or 0 for name in names), title)
 
 
-def _check_published(part: Any, found: FileFacts, title: str) -> None:
+def _check_published(part: Any, facts: FileFacts, title: str) -> None:
     """Hold a file against the size and the digest that the repository lists."""
     digest = None if part.lfs is None else part.lfs.sha256
-    if part.size is not None and part.size != found.size:
+    if part.size is not None and part.size != facts.size:
         raise NetworkError(
-            f"{title}: {part.rfilename} has {found.size:,} bytes, but its repository lists {part.size:,}."
+            f"{title}: {part.rfilename} has {facts.size:,} bytes, but its repository lists {part.size:,}."
         )
-    if digest is not None and digest != found.sha256:
+    if digest is not None and digest != facts.sha256:
         raise NetworkError(
-            f"{title}: {part.rfilename} has the SHA-256 {found.sha256[:16]}, but its repository lists {digest[:16]}; "
+            f"{title}: {part.rfilename} has the SHA-256 {facts.sha256[:16]}, but its repository lists {digest[:16]}; "
             "it was damaged on the way: remove it from the cache of Hugging Face, and pull again."
         )
 

@@ -29,23 +29,23 @@ def fetch(
 ) -> tuple[Record, bool]:
     """Return the record of a model, and whether it was downloaded now; one that is there touches no network.
 
-    The digests of the first download are held from then on; `renew` downloads again, and holds what comes.
+    The digests of the first download are kept from then on; `renew` downloads again, and keeps the new ones.
     """
     with cache.locked(source, note):
         record = cache.record(source)
         if record is not None and not renew:
             return record, False
-        held = {} if renew else read_digests(cache.digests(source))
+        digests = {} if renew else read_digests(cache.digests(source))
         if source.entry is not None and source.entry.gated:
             note(f"{source.name} is under the {source.entry.licence}, which has to be accepted on its page first.")
-        record = (_from_hub if source.repository else _from_address)(source, cache, held, patience, progress, note)
+        record = (_from_hub if source.repository else _from_address)(source, cache, digests, patience, progress, note)
         write_digests({name: facts.sha256 for name, facts in record.files.items()}, cache.digests(source))
         write_record(record, cache.home(source) / RECORD)
         return record, True
 
 
 def _from_address(
-    source: Source, cache: Cache, held: dict[str, str], patience: Patience, progress: Progress, note: Note
+    source: Source, cache: Cache, digests: dict[str, str], patience: Patience, progress: Progress, note: Note
 ) -> Record:
     home, name = cache.home(source), source.file
 
@@ -55,7 +55,7 @@ def _from_address(
             raise NetworkError(
                 f"{source.name} has the SHA-256 {facts.sha256[:16]}, but {pinned[:16]} was published; it is not taken."
             )
-        _check_held(source, name, facts, held)
+        _check_digest(source, name, facts, digests)
 
     download = Download(source.place, home / name, title=source.name, patience=patience, note=note)
     facts = download.run(progress, size=None if source.entry is None else source.entry.size, check=check)
@@ -65,7 +65,7 @@ def _from_address(
 def _from_hub(
     source: Source,
     cache: Cache,  # noqa: ARG001 - the files lie in the cache of Hugging Face
-    held: dict[str, str],
+    digests: dict[str, str],
     patience: Patience,  # noqa: ARG001 - it has its own
     progress: Progress,  # noqa: ARG001 - and shows its own
     note: Note,
@@ -76,16 +76,17 @@ def _from_hub(
     repository, revision = source.repository
     snapshot = fetch_snapshot(repository, revision, title=source.name, note=note)
     for name, facts in snapshot.files.items():
-        _check_held(source, name, facts, held)
+        _check_digest(source, name, facts, digests)
     record = _record(source, folder=str(snapshot.folder), main=snapshot.main, files=snapshot.files)
     return replace(record, revision=snapshot.revision)
 
 
-def _check_held(source: Source, name: str, facts: FileFacts, held: dict[str, str]) -> None:
-    if name in held and held[name] != facts.sha256:
+def _check_digest(source: Source, name: str, facts: FileFacts, digests: dict[str, str]) -> None:
+    if name in digests and digests[name] != facts.sha256:
         raise NetworkError(
-            f"{source.name}: {name} has the SHA-256 {facts.sha256[:16]}, but had {held[name][:16]} when it was first "
-            "pulled here: what is published has changed, or was damaged; if the change is expected, give `renew=True`."
+            f"{source.name}: {name} has the SHA-256 {facts.sha256[:16]}, but had {digests[name][:16]} when it was "
+            "first pulled here: what is published has changed, or was damaged; if the change is expected, give "
+            "`renew=True`."
         )
 
 

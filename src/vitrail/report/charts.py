@@ -62,6 +62,8 @@ class Chart:
     """Whether the axis is logarithmic."""
     slanted: bool = False
     """Whether the words on the axis are long, and slanted to fit."""
+    whole: bool = False
+    """Whether the axis counts, so that only whole numbers stand on it."""
 
     def html(self, name: str) -> Html:
         """Return the chart as part of a page, with its title and key above; `name` keeps its ids apart."""
@@ -121,6 +123,8 @@ class Chart:
             axes.xaxis.set_minor_locator(NullLocator())
         if self.x_ticks is not None:
             axes.set_xticks(self.x_ticks)
+        elif self.whole:
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: self.x_axis(value)))
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: self.y_axis(value)))

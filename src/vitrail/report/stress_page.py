@@ -44,7 +44,8 @@ def render_stress(story: StressPage) -> str:
 def _table(content: Table) -> Section:
     rows = [tuple(name(cell) for cell in row) for row in content.rows]
     notes = (tag("p", text(note), class_="muted") for note in content.notes)
-    return section(content.title, table(content.columns, rows), *notes)
+    kind = "noted" if content.columns[-1] == "note" else ""
+    return section(content.title, table(content.columns, rows, kind=kind), *notes)
 
 
 def _charts(story: StressPage, heading: str, number: int) -> Section:
@@ -56,5 +57,4 @@ def _charts(story: StressPage, heading: str, number: int) -> Section:
 
 def _drawn(charts: Sequence[Chart], prefix: str) -> Html:
     drawn = [chart.html(f"{prefix}-{place}") for place, chart in enumerate(charts)]
-    room = [tag("div")] if len(charts) == 1 else []  # so that one chart is no larger than the others
-    return tag("div", *drawn, *room, class_="two")
+    return tag("div", *drawn, class_="two")

@@ -35,6 +35,7 @@ section { padding: 1.1rem 1.2rem; margin: 0 0 1rem; }
 .muted { color: var(--muted); font-size: .88rem; }
 .two { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 1.4rem 1.8rem; }
 .two > * { min-width: 0; }
+.two > figure:only-child { max-width: 36rem; }
 figure { margin: 0; }
 figcaption { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: baseline; margin-bottom: .2rem; }
 figcaption h3 { margin: 0; }
@@ -56,6 +57,8 @@ thead th { color: var(--muted); font-weight: 500; font-size: .83rem; vertical-al
 tbody tr:last-child > * { border-bottom: 0; }
 .pairs :nth-child(2) { text-align: left; }
 .pairs td:nth-child(2) { white-space: normal; overflow-wrap: anywhere; min-width: 6rem; }
+.noted tr > :last-child { text-align: left; padding-left: 1.4rem; }
+.noted td:last-child { white-space: normal; min-width: 15rem; }
 .facts { width: auto; min-width: min(100%, 30rem); }
 .facts td { white-space: normal; overflow-wrap: anywhere; }
 .facts th { color: var(--muted); padding-right: 1.5rem; }

@@ -96,10 +96,10 @@ def _splits(places: Sequence[dict[str, Dataset]]) -> dict[str, Dataset]:
     """Put the splits of several places together by name; val and test are one, unless a place has both."""
     if len(places) == 1:
         return places[0]
-    held = [place.get("val") or place.get("test") for place in places]
-    known = [split for split in held if split is not None]
+    splits = [place.get("val") or place.get("test") for place in places]
+    others = [split for split in splits if split is not None]
     whole = {"train": join_datasets([place["train"] for place in places])}
-    return whole | ({"val": replace(join_datasets(known), split="val")} if known else {})
+    return whole | ({"val": replace(join_datasets(others), split="val")} if others else {})
 
 
 def _check_classes(train: Dataset, where: str) -> None:

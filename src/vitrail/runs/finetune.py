@@ -21,7 +21,7 @@ from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, setting_differences, to_dict
 from vitrail.report.section import Section
-from vitrail.report.sweep import seeds_section, sweep_section
+from vitrail.report.sweep import SeedScore, TriedRate, seeds_section, sweep_section
 from vitrail.runs.config import RunConfig, identity
 from vitrail.runs.data import RunData, open_run_data
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claimed, write_json
@@ -99,13 +99,24 @@ class Finetuned:
     def as_dict(self) -> dict[str, Any]:
         """Return the figures for JSON, those of the saved model first."""
         diverged = sorted(float(row.varied["rate"]) for row in self.sweep.diverged)
-        chosen = {"rate": self.rate, "sweep": tried_rates(self.sweep), "diverged": diverged}
-        return {**self.result.as_dict(), **chosen, **self.spread}
+        sweep = [to_dict(tried) for tried in tried_rates(self.sweep)]
+        chosen = {"rate": self.rate, "sweep": sweep, "diverged": diverged}
+        return {**self.result.as_dict(), **chosen, **({} if self.spread is None else to_dict(self.spread))}
 
     @property
-    def spread(self) -> dict[str, Any]:
-        """Mean and standard deviation of the accuracy over the seeds, where there are several."""
+    def spread(self) -> "Spread | None":
+        """The accuracy over the seeds; None where there is one."""
         return spread([row.accuracy for row in self.seeds.finished])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """The accuracy of several runs that differ in their seed."""
+
+    accuracies: tuple[float, ...]
+    accuracy_mean: float
+    accuracy_std: float
+    """The standard deviation, with one degree of freedom for the mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,8 +188,9 @@ class Finetuning:
         """Return the run whose model is saved; its report shows everything before it."""
         sections = [sweep_section(tried_rates(sweep), rate)] if sweep.rows else []
         if others.rows:
-            rows = [{"seed": row.varied["seed"], "accuracy": row.accuracy} for row in others.finished]
-            sections.append(seeds_section([row for row in rows if row["accuracy"] is not None]))
+            rows = [(int(row.varied["seed"]), row.accuracy) for row in others.finished]
+            scores = [SeedScore(seed=seed, accuracy=accuracy) for seed, accuracy in rows if accuracy is not None]
+            sections.append(seeds_section(scores))
         return self._seed(rate, 0, tuple(sections))
 
     def _claimed(self) -> AbstractContextManager[None]:
@@ -191,11 +203,12 @@ class Finetuning:
         return Cell(name=f"seed {config.seed} at rate {rate:g}", run=run, varied={"rate": rate, "seed": config.seed})
 
 
-def tried_rates(sweep: Table) -> list[dict[str, Any]]:
+def tried_rates(sweep: Table) -> list[TriedRate]:
     """Return the figures of the rates that did not diverge."""
     return [
-        {"rate": row.varied["rate"], "accuracy": row.accuracy, "loss": row.loss, "images": row.images}
+        TriedRate(rate=float(row.varied["rate"]), accuracy=row.accuracy, loss=row.loss, images=row.images)
         for row in sweep.finished
+        if row.accuracy is not None and row.loss is not None and row.images is not None
     ]
 
 
@@ -208,16 +221,16 @@ def best_rate(sweep: Table) -> float:
     return float(best.varied["rate"])
 
 
-def spread(accuracies: Sequence[float | None]) -> dict[str, Any]:
-    """Return mean and standard deviation of the accuracy over several runs."""
+def spread(accuracies: Sequence[float | None]) -> Spread | None:
+    """Return mean and standard deviation of the accuracy over several runs; None for one."""
     measured = [accuracy for accuracy in accuracies if accuracy is not None]
     if len(measured) < 2:
-        return {}
-    return {
-        "accuracies": measured,
-        "accuracy_mean": float(np.mean(measured)),
-        "accuracy_std": float(np.std(measured, ddof=1)),
-    }
+        return None
+    return Spread(
+        accuracies=tuple(measured),
+        accuracy_mean=float(np.mean(measured)),
+        accuracy_std=float(np.std(measured, ddof=1)),
+    )
 
 
 def _enter(folder: RunFolder, plan: FinetunePlan) -> None:

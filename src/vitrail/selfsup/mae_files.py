@@ -87,8 +87,8 @@ def _decoder_state(source: TensorSource, patch_size: tuple[int, int], channels: 
     stacks: dict[str, dict[int, Tensor]] = {}
     for name in source.specs:
         whole, _, part = name.rpartition(".")
-        if found := _BLOCK.fullmatch(name):
-            block, inside, part = f"encoder.blocks.{found[1]}", found[2], found[3]
+        if match := _BLOCK.fullmatch(name):
+            block, inside, part = f"encoder.blocks.{match[1]}", match[2], match[3]
             if inside in _STACKED:
                 stacks.setdefault(f"{block}.attention.qkv.{part}", {})[_STACKED[inside]] = source[name]
             elif inside in _INSIDE:

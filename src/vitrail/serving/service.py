@@ -129,7 +129,7 @@ class Service:
 
     async def _wait(self, fleet: Fleet, ticket: Ticket, items: Sequence[Item], gone: "asyncio.Future[Any]") -> None:
         """Wait until all images are answered; otherwise forget the request, and raise the reason."""
-        answers = asyncio.gather(*(item.outcome for item in items))
+        answers = asyncio.ensure_future(asyncio.wait([item.outcome for item in items]))
         try:
             remaining = max(ticket.deadline - time.monotonic(), 0.0)
             await asyncio.wait({answers, gone}, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)

@@ -24,7 +24,8 @@ from vitrail.base.settings import to_dict
 from vitrail.base.shapes import PixelBatch
 from vitrail.data.pixels.decode import decode, to_channels
 from vitrail.data.transforms import preprocess
-from vitrail.prediction.classifier import Classifier, most_probable
+from vitrail.prediction.answers import most_probable
+from vitrail.prediction.classifier import Classifier
 from vitrail.runtime.engine import TorchEngine
 from vitrail.serving.frames import Head
 from vitrail.serving.settings import ModelSource

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 
 from vitrail.analysis import faithfulness
+from vitrail.analysis.gradients import STEPS
 from vitrail.analysis.methods import (
     Method,
     MethodSettings,
@@ -43,7 +44,7 @@ def explain(
     top: int = 3,
     layer: int = -1,
     head: int | None = None,
-    steps: int = 32,
+    steps: int = STEPS,
     compare: bool = False,
     points: int = faithfulness.POINTS,
     seed: int = 0,
@@ -90,6 +91,8 @@ def explain(
         methods, reason = _methods(network.engine, method, settings, compare=compare)
         if "attention" not in methods and (layer, head) != (-1, None):
             raise ConfigError("`layer` and `head` are of attention alone; give the `method` attention beside them.")
+        if "integrated-gradients" not in methods and steps != STEPS:
+            raise ConfigError("`steps` are of integrated gradients alone; leave them out, or give that `method`.")
         notes = (*network.notes, *network.head_notes, *reason)
         for sentence in notes:
             note(sentence)

@@ -10,7 +10,7 @@ import torch
 
 from vitrail.analysis.change import weight_changes
 from vitrail.analysis.cka import FEWEST, cka
-from vitrail.analysis.gathering import asked
+from vitrail.analysis.gathering import choose_attention
 from vitrail.base.errors import ConfigError, ImageError, InputError
 from vitrail.base.notes import Note, logged
 from vitrail.base.numbers import check_whole
@@ -86,13 +86,14 @@ def inspect(
     )
     with open_networks(models, verb="inspect", file=file, threads=threads, note=note) as opened:
         networks = _named(opened)
+        _check_attention(networks, layers, heads)
         dataset = None if data is None else open_data(data, networks[0], split=split, root=root)
         choices = [_choice(network, dataset, labels, importance) for network in networks]
         work = [
             Inspecting(
                 engine=_torch_engine(network),
                 name=network.name,
-                asked=asked(_torch_engine(network).model.config, layers, heads),
+                attention=choose_attention(_torch_engine(network).model.config, layers, heads),
                 examples=examples,
                 importance_images=0 if importance == "none" else importance_images,
                 choice=choice,
@@ -117,6 +118,14 @@ def _check(models: list[Any], images: int, examples: int, importance: Measure, i
     check_whole("importance_images", importance_images)
     if importance not in get_args(Measure):
         raise ConfigError(f"importance is {importance!r}, but must be one of {', '.join(get_args(Measure))}.")
+
+
+def _check_attention(networks: list[Network], layers: Selection, heads: Selection) -> None:
+    """Refuse a choice of blocks or heads where no model has any."""
+    if (layers, heads) != ("all", "all") and not any(
+        _torch_engine(network).model.config.attention_shape[0] for network in networks
+    ):
+        raise ConfigError("`layers` and `heads` choose attention, but no model that is given has any; leave them out.")
 
 
 def _named(networks: list[Network]) -> list[Network]:
@@ -150,7 +159,7 @@ def _choice(
             raise InputError(f"{network.name} has no classes, so it has no accuracy; choose importance='change'.")
         return None
     try:
-        return choose(dataset, class_names(labels, network.info.labels, outputs), outputs)
+        return choose(dataset, class_names(labels, network.info.labels, outputs), outputs, mappable=False)
     except InputError:
         if importance == "accuracy" or labels is not None:
             raise

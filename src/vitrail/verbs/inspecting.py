@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vitrail.analysis.cka import FEWEST, cka
 from vitrail.analysis.filters import principal_filters
-from vitrail.analysis.gathering import Asked, Gathered, gather, images_at_once
+from vitrail.analysis.gathering import AttentionChoice, Gathered, gather, images_at_once
 from vitrail.analysis.importance import feature_change, measure_branches, probability_change
 from vitrail.analysis.norms import find_outliers
 from vitrail.analysis.placing import place
@@ -51,7 +51,7 @@ class Inspecting:
 
     engine: TorchEngine
     name: str
-    asked: Asked
+    attention: AttentionChoice
     examples: int = 0
     importance_images: int = 0
     choice: Choice | None = None
@@ -66,6 +66,8 @@ class Inspecting:
     def weights(self) -> ModelFigures:
         """Return the figures that need no images."""
         model, config = self.model, self.model.config
+        if not all(parameter.isfinite().all() for parameter in model.parameters()):
+            raise InputError(f"{self.name} has weights that are not finite; train it again, or get its file again.")
         kernels, absences = model.filters(), {}
         if kernels is None:
             absences["filters"] = f"a {config.noun} shows no filters."
@@ -103,7 +105,7 @@ class Inspecting:
             dead={name: _dead(parts) for name, parts in gathered.units.items()},
             pooling=_pooling(gathered, shown),
             importance=self._importance(pixels, shown) if self.importance_images else None,
-            examples=self._examples(shown) if self.asked.blocks else (),
+            examples=self._examples(shown) if self.attention.blocks else (),
         )
         return figures, means
 
@@ -116,7 +118,7 @@ class Inspecting:
         size = images_at_once(self.model.config, len(layers), self.model.config.feature_width)
         parts = pixels.split(size)
         batches = self.progress(parts, total=len(parts), title=f"looking into {self.name} ({size} images a step)")
-        gathered = gather(self.model, (self.engine.inputs(part) for part in batches), self.asked)
+        gathered = gather(self.model, (self.engine.inputs(part) for part in batches), self.attention)
         if not all(values.isfinite().all() for values in gathered.pooled["representation"]):
             raise InputError(f"{self.name} gives numbers that are not finite; `vitrail verify` checks its weights.")
         return gathered
@@ -126,8 +128,8 @@ class Inspecting:
             return None
         distance, entropy = torch.cat(gathered.attention, dim=2).double().mean(dim=2).numpy()
         return Attention(
-            blocks=self.asked.blocks,
-            heads=self.asked.heads,
+            blocks=self.attention.blocks,
+            heads=self.attention.heads,
             distance=distance,
             entropy=entropy,
             tokens=self.model.config.sequence,

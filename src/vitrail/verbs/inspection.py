@@ -169,8 +169,8 @@ def _entropy(model: ModelFigures) -> str:
 def _outliers(model: ModelFigures) -> str:
     if model.layers is None:
         return ""
-    found = model.layers.outliers
-    return "none" if found.threshold is None else f"{percent(found.share, 2)} above {found.threshold:.3g}"
+    outliers = model.layers.outliers
+    return "none" if outliers.threshold is None else f"{percent(outliers.share, 2)} above {outliers.threshold:.3g}"
 
 
 def _dead(model: ModelFigures) -> str:

@@ -58,21 +58,21 @@ def _positions(model: ModelFigures) -> Any:
 
 
 def _distance(model: ModelFigures) -> Any:
-    found = model.attention
-    if found is None:
+    attention = model.attention
+    if attention is None:
         return None
-    return {"blocks": list(found.blocks), "heads": list(found.heads), "pixels": numbers(found.distance)}
+    return {"blocks": list(attention.blocks), "heads": list(attention.heads), "pixels": numbers(attention.distance)}
 
 
 def _entropy(model: ModelFigures) -> Any:
-    found = model.attention
-    if found is None:
+    attention = model.attention
+    if attention is None:
         return None
-    largest = math.log(found.tokens)
+    largest = math.log(attention.tokens)
     return {
-        "blocks": list(found.blocks),
-        "heads": list(found.heads),
-        "nats": numbers(found.entropy),
+        "blocks": list(attention.blocks),
+        "heads": list(attention.heads),
+        "nats": numbers(attention.entropy),
         "largest": largest,
     }
 
@@ -109,16 +109,16 @@ def _rank(model: ModelFigures) -> Any:
 
 
 def _importance(model: ModelFigures) -> Any:
-    found = model.importance
-    if found is None:
+    importance = model.importance
+    if importance is None:
         return None
     return {
-        "measure": found.measure,
-        "images": found.images,
-        "accuracy": found.accuracy,
+        "measure": importance.measure,
+        "images": importance.images,
+        "accuracy": importance.accuracy,
         "without": {
             figure.branch.name: {"change": finite(figure.change), "accuracy": figure.accuracy}
-            for figure in found.figures
+            for figure in importance.figures
         },
     }
 

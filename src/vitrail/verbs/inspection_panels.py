@@ -1,4 +1,4 @@
-"""The panels of an inspection about layers: lengths, ranks, similarity, dead units, pooling, and changed weights."""
+"""The panels of an inspection about layers: lengths, ranks, similarity and changed weights; and all panels together."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from vitrail.report.drawings import Drawing, Matrix
 from vitrail.report.inspection_page import Panel
 from vitrail.report.markup import percent
 from vitrail.verbs.inspection import Inspection
+from vitrail.verbs.inspection_tables import dead_panel, pooling_panel
 from vitrail.verbs.inspection_views import (
     absent,
     attention_panels,
@@ -46,9 +47,9 @@ def norms_panel(inspection: Inspection) -> Panel:
     for number, model in enumerate(inspection.models):
         if model.layers is None:
             continue
-        found = model.layers.outliers
-        centres = np.log10(np.sqrt(found.edges[1:] * found.edges[:-1]))
-        line = Line(name="", x=centres, y=found.counts / found.counts.sum(), role=ROLES[number % len(ROLES)])
+        outliers = model.layers.outliers
+        centres = np.log10(np.sqrt(outliers.edges[1:] * outliers.edges[:-1]))
+        line = Line(name="", x=centres, y=outliers.counts / outliers.counts.sum(), role=ROLES[number % len(ROLES)])
         drawings.append(
             Chart(
                 title=f"Lengths of {short(model)} after its last layer",
@@ -62,8 +63,8 @@ def norms_panel(inspection: Inspection) -> Panel:
         )
         apart = (
             "lengths are of one kind: no outliers."
-            if found.threshold is None
-            else (f"{percent(found.share, 2)} of places are outliers, with a length above {found.threshold:.3g}.")
+            if outliers.threshold is None
+            else (f"{percent(outliers.share, 2)} of places are outliers, with a length above {outliers.threshold:.3g}.")
         )
         sentences.append(f"{short(model)}: {apart}")
         rows += [
@@ -89,7 +90,7 @@ def norms_panel(inspection: Inspection) -> Panel:
 def cka_panel(inspection: Inspection) -> Panel:
     """Draw how alike layers are, within each model and between the first and the others."""
     layers = {model.name: model.layers for model in inspection.models if model.layers is not None}
-    tables = [(short(name), name, name, found.alike) for name, found in layers.items()]
+    tables = [(short(name), name, name, figures.alike) for name, figures in layers.items()]
     tables += [
         (f"{short(pair.first)} and {short(pair.second)}", pair.first, pair.second, pair.alike)
         for pair in inspection.comparisons
@@ -135,7 +136,9 @@ def rank_panel(inspection: Inspection) -> Panel:
         "How many directions the features of a layer use: exp of the entropy of their singular values, at up to 16 "
         "places of each image. Layer 0 is the embedding, or the root of a ResNet."
     )
-    chart = Chart(title="Effective rank", lines=lines, x_label="layer", y_label="directions", y_range=(0.0, None))
+    chart = Chart(
+        title="Effective rank", lines=lines, x_label="layer", y_label="directions", y_range=(0.0, None), whole=True
+    )
     rows = [
         (short(model), f"{model.representation_rank:.1f}") for model in models if model.representation_rank is not None
     ]
@@ -147,45 +150,6 @@ def rank_panel(inspection: Inspection) -> Panel:
         columns=("model", "rank of the representation, over images"),
         rows=rows,
         sentences=absent(inspection, "rank"),
-    )
-
-
-def dead_panel(inspection: Inspection) -> Panel:
-    """List the hidden units that never speak."""
-    rows = [
-        (f"{short(model)}, {name}", f"{dead:,}", f"{units:,}", percent(dead / units))
-        for model in inspection.models
-        for name, (dead, units) in model.dead.items()
-    ]
-    about = (
-        "Hidden units, of each block's MLP or of each unit of a ResNet, whose activation on these images is never "
-        "above a thousandth of the layer's root mean square."
-    )
-    columns = ("branch", "never speak", "units", "share")
-    return Panel(
-        key="dead", title="Dead units", about=about, columns=columns, rows=rows, sentences=absent(inspection, "dead")
-    )
-
-
-def pooling_panel(inspection: Inspection) -> Panel:
-    """List how well a linear classifier does on what a head sees, or could see."""
-    names = list(dict.fromkeys(name for model in inspection.models for name in model.pooling))
-    rows = [
-        (short(model), *(percent(model.pooling[name]) if name in model.pooling else "" for name in names))
-        for model in inspection.models
-        if model.pooling
-    ]
-    about = (
-        "Accuracy of least squares in closed form on the features of the last layer, fitted on half of the images of "
-        "each class and measured on the other half, both ways. The representation is what the model's own head sees."
-    )
-    return Panel(
-        key="pooling",
-        title="Class token against mean pooling",
-        about=about,
-        columns=("model", *names),
-        rows=rows,
-        sentences=absent(inspection, "pooling"),
     )
 
 

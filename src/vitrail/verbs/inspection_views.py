@@ -1,4 +1,4 @@
-"""An inspection as panels: the paper's Fig. 7, 10, 11 and 14, and what is asked about models since."""
+"""An inspection as panels: the paper's Fig. 7, 10, 11 and 14, and what later papers look at."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -69,7 +69,9 @@ def attention_panels(inspection: Inspection) -> list[Panel]:
         inspection, "distance", "Attention distance", "pixels", lambda attention: attention.distance, highest=None
     )
     largest = max((math.log(model.attention.tokens) for model in inspection.models if model.attention), default=None)
-    entropy = _heads(inspection, "entropy", "Attention entropy", "nats", lambda found: found.entropy, highest=largest)
+    entropy = _heads(
+        inspection, "entropy", "Attention entropy", "nats", lambda attention: attention.entropy, highest=largest
+    )
     about = {
         "distance": "How far each head looks: the distance from a patch to what it attends to, weighted by attention, "
         "as a mean over patches and images (Fig. 7 right, Fig. 11). Each dot is a head. Tokens without a place are "
@@ -157,54 +159,56 @@ def importance_panel(inspection: Inspection) -> Panel:
     drawings: list[Drawing] = []
     sentences = list(absent(inspection, "importance"))
     for model in inspection.models:
-        found = model.importance
-        if found is None or not found.figures:
+        importance = model.importance
+        if importance is None or not importance.figures:
             continue
-        drawings += [_branch_chart(short(model), found), *_head_matrix(short(model), found)]
-        if found.accuracy is None:
+        drawings += [_branch_chart(short(model), importance), *_head_matrix(short(model), importance)]
+        if importance.accuracy is None:
             sentences.append(
-                f"{short(model)}: accuracy needs data with its classes; this is the change of its {found.measure}."
+                f"{short(model)}: accuracy needs data with its classes; this is the change of its {importance.measure}."
             )
         else:
-            right = percent(found.accuracy)
-            sentences.append(f"{short(model)}: the accuracy of the whole is {right} on {found.images} images.")
+            right = percent(importance.accuracy)
+            sentences.append(f"{short(model)}: the accuracy of the whole is {right} on {importance.images} images.")
     about = "What is lost when one branch of the network is set to zero, and the residual beside it passes unchanged."
     title = "How much each part matters"
     return Panel(key="importance", title=title, about=about, drawings=drawings, sentences=sentences)
 
 
-def _loss(found: Importance, figure: BranchFigure) -> float:
+def _loss(importance: Importance, figure: BranchFigure) -> float:
     """Return points of accuracy, or the change of outputs where there is none."""
-    if found.accuracy is None or figure.accuracy is None:
+    if importance.accuracy is None or figure.accuracy is None:
         return figure.change
-    return 100 * (found.accuracy - figure.accuracy)
+    return 100 * (importance.accuracy - figure.accuracy)
 
 
-def _unit(found: Importance) -> str:
-    return f"change of {found.measure}" if found.accuracy is None else "points of accuracy lost"
+def _unit(importance: Importance) -> str:
+    return f"change of {importance.measure}" if importance.accuracy is None else "points of accuracy lost"
 
 
-def _branch_chart(name: str, found: Importance) -> Chart:
+def _branch_chart(name: str, importance: Importance) -> Chart:
     lines = []
     kinds = {"attention": "attention", "mlp": "MLP", "unit": "ResNet unit"}
     for role, (kind, title) in zip(ROLES, kinds.items(), strict=False):
-        figures = [figure for figure in found.figures if figure.branch.kind == kind]
+        figures = [figure for figure in importance.figures if figure.branch.kind == kind]
         if figures:
             x = np.array([figure.branch.layer for figure in figures], dtype=float)
-            y = np.array([_loss(found, figure) for figure in figures])
+            y = np.array([_loss(importance, figure) for figure in figures])
             lines.append(Line(name=title, x=x, y=y, role=role, dots="both"))
-    heading = f"{name}: {_unit(found)} without a branch"
-    return Chart(title=heading, lines=lines, x_label="block, or unit", y_label=_unit(found))
+    heading = f"{name}: {_unit(importance)} without a branch"
+    return Chart(title=heading, lines=lines, x_label="block, or unit", y_label=_unit(importance))
 
 
-def _head_matrix(name: str, found: Importance) -> list[Drawing]:
-    heads = [(figure.branch, _loss(found, figure)) for figure in found.figures if figure.branch.head is not None]
+def _head_matrix(name: str, importance: Importance) -> list[Drawing]:
+    heads = [
+        (figure.branch, _loss(importance, figure)) for figure in importance.figures if figure.branch.head is not None
+    ]
     if not heads:
         return []
     depth = max(branch.layer for branch, _ in heads) + 1
     values = np.array([loss for _, loss in heads]).reshape(depth, -1)
     matrix = Matrix(
-        title=f"{name}: {_unit(found)} without one head",
+        title=f"{name}: {_unit(importance)} without one head",
         values=values,
         x_label="head",
         y_label="block",

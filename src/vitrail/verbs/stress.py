@@ -181,7 +181,7 @@ def _contestants(
         name = model_name(os.fspath(model)) if isinstance(model, str | os.PathLike) else f"model {number}"
         if name in {contestant.name for contestant in contestants}:
             name = f"{name} ({number})"
-        choice = choose(dataset, names, outputs, all_classes=all_classes)
+        choice = choose(dataset, names, outputs, all_classes=all_classes, mappable=False)
         contestants.append(Contestant(name=name, engine=network.engine, choice=choice))
     return contestants
 

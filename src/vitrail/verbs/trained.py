@@ -119,7 +119,7 @@ class FinetunedRun(TrainedRun):
             for row in self.sweep.rows
         ]
         rows += super().rows()
-        if spread := self.tuned.spread:
-            mean = f"{spread['accuracy_mean']:.2%} +- {spread['accuracy_std']:.2%}"
-            rows.append((f"{len(spread['accuracies'])} seeds", mean, "mean and standard deviation"))
+        if (spread := self.tuned.spread) is not None:
+            mean = f"{spread.accuracy_mean:.2%} +- {spread.accuracy_std:.2%}"
+            rows.append((f"{len(spread.accuracies)} seeds", mean, "mean and standard deviation"))
         return rows

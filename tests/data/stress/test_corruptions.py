@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from sklearn.datasets import load_sample_images
 
 from tests.golden.corruption_scene import scene, shown
 from vitrail.base.errors import ConfigError
@@ -67,6 +68,20 @@ def test_a_higher_severity_changes_more(side, name) -> None:
     assert distances[0] > 0
     assert all(later >= 0.98 * earlier for earlier, later in itertools.pairwise(distances)), distances
     assert distances[-1] > 1.3 * distances[0]
+
+
+@pytest.mark.parametrize("side", [224, 64, 32])
+def test_a_higher_severity_changes_photographs_more(side) -> None:
+    """Two photographs that come with scikit-learn; on them the published parameters rise without exception."""
+    for row, photograph in enumerate(load_sample_images().images):
+        square = Image.fromarray(photograph[:, : photograph.shape[0]])
+        image = torch.from_numpy(np.array(square.resize((side, side), Image.Resampling.BICUBIC))).permute(2, 0, 1)
+        for name in RISING:
+            changed = [corrupt(image, name, severity, draws(name, row)) for severity in range(1, 6)]
+            distances = [float((pixels.float() - image.float()).square().mean()) for pixels in changed]
+            assert distances[0] > 0
+            assert distances == sorted(distances), (name, distances)
+            assert distances[-1] > 1.5 * distances[0], (name, distances)
 
 
 @pytest.mark.parametrize("name", NAMES)

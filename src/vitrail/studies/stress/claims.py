@@ -45,10 +45,9 @@ CLAIMS = (
     Claim(text="shuffled tiles hurt ResNets more, until the grid gets fine", source=NASEER, test="shuffle", level=4),
     Claim(text="ViTs lean less on local texture than convolutional networks", source=NASEER, test="texture"),
     Claim(
-        text="attention is a low-pass filter and convolution a high-pass one: ViTs need fine detail less",
+        text="attention is a low-pass filter and convolution a high-pass one: noise of high frequency hurts ViTs less",
         source="Park and Kim, How Do Vision Transformers Work?, ICLR 2022",
-        test="low-pass",
-        level=0.25,
+        test="gaussian-noise",
     ),
     Claim(
         text="pre-trained on enough images, ViTs are at least as robust as ResNets to corruptions",
@@ -56,17 +55,23 @@ CLAIMS = (
         test="corruptions",
     ),
     Claim(
-        text="trained alike, ViTs are no more robust to attacks than convolutional networks",
+        text="convolutional networks that are trained by the recipe of ViTs are as robust to attacks as they are",
         source="Bai et al., Are Transformers More Robust Than CNNs?, NeurIPS 2021",
         test="pgd",
     ),
+    Claim(text="one adversarial patch for all images hurts ViTs less than ResNets", source=NASEER, test="patch"),
     Claim(
-        text="attacks on single patches hurt ViTs more than convolutional networks",
+        text="a patch fitted to each image, as here, hurts ViTs more than ResNets",
+        source="Gu et al., Are Vision Transformers Robust to Patch Perturbations?, ECCV 2022",
+        test="patch",
+    ),
+    Claim(
+        text="so does one that is fitted to mislead attention, which ours is not",
         source="Fu et al., Patch-Fool, ICLR 2022",
         test="patch",
     ),
     Claim(
-        text="a somewhat larger size at test than in training helps networks trained on random crops",
+        text="networks trained on random crops gain from a somewhat larger size at test than in training",
         source="Touvron et al., Fixing the Train-Test Resolution Discrepancy, NeurIPS 2019",
         test="resolution",
         level=1.25,

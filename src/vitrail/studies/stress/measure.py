@@ -83,7 +83,7 @@ class Measuring:
                     predicted[model, number, indices] = scores.argmax(dim=1).numpy()
                     confidence[model, number, indices] = chances.values.double().nan_to_num(torch.inf).numpy()
         if np.isnan(confidence[0, 0]).all():
-            raise InputError(f"no image of {self.dataset.where} could be read, such as {self.failures[0][0]}.")
+            raise InputError(f"no image of {self.dataset.where} could be read: {self.failures[0][1]}")
         refuse_bad_numbers("scores", self.dataset, np.isinf(confidence).any(axis=(0, 1)))
         return Answers(columns=columns, targets=self.targets, predicted=predicted, confidence=confidence)
 

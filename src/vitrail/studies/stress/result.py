@@ -86,13 +86,15 @@ class StressResult(Tabular):
         claims = list(self.claims())
         if not claims:
             return None
-        published = (f"{at}: {claim.text} ({claim.source})." for claim, at, _ in claims)
-        kept = "Accuracy, and in brackets the share of the accuracy on clean images that is left. What was published:"
+        sources = list(dict.fromkeys(claim.source for claim, _, _ in claims))
+        kept = "Accuracy, and in brackets the share of the accuracy on clean images that is left. Published by:"
         return Table(
             title="Beside what was published of large models on ImageNet",
-            columns=("measured", *self.models),
-            rows=tuple((at, *values) for _, at, values in claims),
-            notes=(kept, *published),
+            columns=("measured", *self.models, "note"),
+            rows=tuple(
+                (at, *values, f"{claim.text} [{sources.index(claim.source) + 1}]") for claim, at, values in claims
+            ),
+            notes=(kept, *(f"[{number}] {source}." for number, source in enumerate(sources, 1))),
         )
 
     def claims(self) -> Iterator[tuple[Claim, str, tuple[str, ...]]]:
