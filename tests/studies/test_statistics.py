@@ -41,10 +41,11 @@ def test_equal_differences_and_single_seeds() -> None:
 
 def test_a_power_law_is_recovered_with_its_interval() -> None:
     compute = np.array([1.0, 2.0, 4.0, 8.0] * 3)
-    exact = power_law(compute, 0.5 * compute**-0.3)
+    exact = power_law(compute.tolist(), (0.5 * compute**-0.3).tolist())
     assert (exact.factor, exact.exponent) == (pytest.approx(0.5), pytest.approx(0.3))
     assert exact.low == pytest.approx(0.3)
     assert exact.compute_for(0.25) == pytest.approx(2 ** (1 / 0.3))
-    noisy = power_law(compute, 0.5 * compute**-0.3 * np.exp(np.random.default_rng(0).normal(0, 0.05, 12)))
+    errors = 0.5 * compute**-0.3 * np.exp(np.random.default_rng(0).normal(0, 0.05, 12))
+    noisy = power_law(compute.tolist(), errors.tolist())
     assert noisy.low < 0.3 < noisy.high
     assert power_law([1.0, 1.0], [0.5, 0.4]) is None

@@ -7,7 +7,7 @@ when its owner's process is gone from this machine, or when it was not touched f
 
 import json
 import os
-import socket
+import platform
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -40,9 +40,7 @@ class Lease:
         except FileExistsError:
             return None
         with os.fdopen(handle, "w") as file:
-            file.write(
-                json.dumps({"machine": socket.gethostname(), "process": os.getpid(), "begun": _begun(os.getpid())})
-            )
+            file.write(json.dumps({"machine": platform.node(), "process": os.getpid(), "begun": _begun(os.getpid())}))
         return claim
 
     @contextmanager
@@ -82,13 +80,13 @@ class Lease:
             return True
         except Exception:
             return self._now() - claim.stat().st_mtime < SILENCE if claim.exists() else True
-        if owner.get("machine") == socket.gethostname():
+        if owner.get("machine") == platform.node():
             return _begun(owner.get("process")) == owner.get("begun")
         return silent < SILENCE
 
     def _now(self) -> float:
         """Return the time by the clock of the folder, which may be another machine's."""
-        clock = self.folder / f".clock-{socket.gethostname()}-{os.getpid()}"
+        clock = self.folder / f".clock-{platform.node()}-{os.getpid()}"
         clock.touch()
         now = clock.stat().st_mtime
         clock.unlink(missing_ok=True)
