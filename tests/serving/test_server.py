@@ -102,7 +102,8 @@ def test_a_damaged_model_is_one_sentence(tmp_path) -> None:
 @pytest.mark.slow
 def test_the_command_reloads_finishes_what_is_running_and_ends_with_0(tmp_path) -> None:
     path = save_model(tmp_path / "m.safetensors", seed=1)
-    process = command(str(path), "--port", "0", "--workers", "1", "--json")
+    patience = ("--timeout", "300", "--grace", "300")
+    process = command(str(path), "--port", "0", "--workers", "1", "--json", *patience)
     events: list[dict] = []
 
     def read() -> None:
@@ -124,7 +125,7 @@ def test_the_command_reloads_finishes_what_is_running_and_ends_with_0(tmp_path) 
         slow = threading.Thread(
             target=lambda: answers.append(
                 httpx.post(
-                    f"{url}/v1/predict?explain=integrated-gradients", files=parts(*map(photo, range(8))), timeout=60
+                    f"{url}/v1/predict?explain=integrated-gradients", files=parts(*map(photo, range(2))), timeout=300
                 )
             )
         )
