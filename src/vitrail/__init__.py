@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from vitrail.prediction.prediction import PredictionFile as PredictionFile
     from vitrail.serving.server import Server as Server
     from vitrail.studies.stress.result import StressResult as StressResult
+    from vitrail.studies.study import Claim as Claim
+    from vitrail.studies.study import Study as Study
+    from vitrail.studies.study import Variant as Variant
     from vitrail.studies.vtab_result import VtabResult as VtabResult
     from vitrail.training.endings import DivergedError as DivergedError
     from vitrail.training.endings import StoppedError as StoppedError
@@ -73,6 +76,10 @@ if TYPE_CHECKING:
     from vitrail.verbs.show import Description as Description
     from vitrail.verbs.show import show as show
     from vitrail.verbs.stress import stress as stress
+    from vitrail.verbs.studies import StudyList as StudyList
+    from vitrail.verbs.studies import list_studies as list_studies
+    from vitrail.verbs.study import study as study
+    from vitrail.verbs.study_result import StudyResult as StudyResult
     from vitrail.verbs.survey import Survey as Survey
     from vitrail.verbs.survey import survey as survey
     from vitrail.verbs.train import train as train
@@ -91,6 +98,7 @@ _HOMES = {
     "Classifier": "vitrail.prediction.classifier",
     "ConfigError": "vitrail.base.errors",
     "Conversion": "vitrail.verbs.convert",
+    "Claim": "vitrail.studies.study",
     "Cost": "vitrail.model.cost",
     "Description": "vitrail.verbs.show",
     "Difference": "vitrail.verbs.diff",
@@ -122,9 +130,13 @@ _HOMES = {
     "Server": "vitrail.serving.server",
     "StoppedError": "vitrail.training.endings",
     "StressResult": "vitrail.studies.stress.result",
+    "Study": "vitrail.studies.study",
+    "StudyList": "vitrail.verbs.studies",
+    "StudyResult": "vitrail.verbs.study_result",
     "Survey": "vitrail.verbs.survey",
     "Trace": "vitrail.model.trace",
     "TrainedRun": "vitrail.verbs.trained",
+    "Variant": "vitrail.studies.study",
     "Verification": "vitrail.verbs.verify",
     "ViT": "vitrail.model.vit",
     "ViTConfig": "vitrail.model.config",
@@ -147,6 +159,7 @@ _HOMES = {
     "list_published": "vitrail.verbs.published",
     "list_pulled": "vitrail.verbs.pull",
     "list_recipes": "vitrail.verbs.recipes",
+    "list_studies": "vitrail.verbs.studies",
     "load": "vitrail.checkpoint.files",
     "plan": "vitrail.verbs.plan",
     "predict": "vitrail.verbs.predict",
@@ -158,6 +171,7 @@ _HOMES = {
     "serve": "vitrail.verbs.serve",
     "show": "vitrail.verbs.show",
     "stress": "vitrail.verbs.stress",
+    "study": "vitrail.verbs.study",
     "survey": "vitrail.verbs.survey",
     "train": "vitrail.verbs.train",
     "verify": "vitrail.verbs.verify",
