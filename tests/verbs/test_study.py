@@ -40,7 +40,7 @@ def test_a_study_makes_every_cell_once_and_resumes(tmp_path) -> None:
     assert len(notes) == 4
     assert result.spread("low").count == 2
     assert result.tests[Claim(better="high", worse="low")].count == 2
-    rows = list(csv.DictReader(result.csv.open()))
+    rows = list(csv.DictReader(result.csv.read_text().splitlines()))
     assert len(rows) == 4
     assert float(rows[0]["accuracy"]) == result.values("low")[0]
     page = result.page.read_text()
