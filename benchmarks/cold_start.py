@@ -99,14 +99,14 @@ def first_line(command: list[str]) -> tuple[float, str]:
 
 def interleaved(commands: dict[str, list[str]], rounds: int, *, printed: bool) -> dict[str, list[float]]:
     """Run every command once a round; keep the seconds to the first line, or the number that it printed."""
-    found: dict[str, list[float]] = {name: [] for name in commands}
+    times: dict[str, list[float]] = {name: [] for name in commands}
     order = random.Random(0)  # noqa: S311
     for number in range(rounds + 1):
         for name in order.sample(list(commands), len(commands)):
             seconds, line = first_line(commands[name])
             if number:  # the first round warms the file cache
-                found[name].append(float(line) if printed else seconds)
-    return found
+                times[name].append(float(line) if printed else seconds)
+    return times
 
 
 def check_agreement(commands: dict[str, list[str]]) -> None:
@@ -136,18 +136,18 @@ def best_pipeline(theirs: Path, few: Path) -> dict[str, list[str]]:
     return {name: trial[name] for name in fastest}
 
 
-def summary(found: dict[str, list[float]], *, lower: bool) -> dict[str, object]:
+def summary(times: dict[str, list[float]], *, lower: bool) -> dict[str, object]:
     """Sum up rounds: best, median, and our ratio to the best peer."""
-    best = {name: (min if lower else max)(values) for name, values in found.items()}
-    median = {name: statistics.median(values) for name, values in found.items()}
-    peer = (min if lower else max)((name for name in found if name != "Vitrail"), key=median.__getitem__)
+    best = {name: (min if lower else max)(values) for name, values in times.items()}
+    median = {name: statistics.median(values) for name, values in times.items()}
+    peer = (min if lower else max)((name for name in times if name != "Vitrail"), key=median.__getitem__)
     # Seconds and images/s are paired alike: the ratio is that of Vitrail's figure to the peer's.
-    ratio = paired(found[peer], found["Vitrail"])
+    ratio = paired(times[peer], times["Vitrail"])
     ratios = {"peer": peer, "ratio": ratio.median, "interval": (ratio.low, ratio.high)}
-    for name in found:
+    for name in times:
         print(f"{name:52} best {best[name]:8.3f}   median {median[name]:8.3f}")
     print(f"Vitrail's figure to that of {peer}: {ratio}", flush=True)
-    return {"best": best, "median": median, "all": found, **ratios}
+    return {"best": best, "median": median, "all": times, **ratios}
 
 
 def main() -> None:
