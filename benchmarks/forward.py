@@ -91,7 +91,7 @@ def main() -> None:
     """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=12, help="times each contestant runs; the best counts")
+    parser.add_argument("--rounds", type=int, default=12, help="times each contestant runs")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--quick", action="store_true", help="leave out the compiled models, which take minutes")
     args = parser.parse_args()

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from vitrail.verbs.explain import explain as explain
     from vitrail.verbs.explanation import Explanation as Explanation
     from vitrail.verbs.explanation import Explanations as Explanations
+    from vitrail.verbs.export import Export as Export
+    from vitrail.verbs.export import export as export
     from vitrail.verbs.fewshot import fewshot as fewshot
     from vitrail.verbs.finetune import finetune as finetune
     from vitrail.verbs.inspect import inspect as inspect
@@ -88,6 +90,7 @@ _HOMES = {
     "EngineTable": "vitrail.verbs.engines",
     "Explanation": "vitrail.verbs.explanation",
     "Explanations": "vitrail.verbs.explanation",
+    "Export": "vitrail.verbs.export",
     "FinetunedRun": "vitrail.verbs.trained",
     "ImageError": "vitrail.base.errors",
     "InputError": "vitrail.base.errors",
@@ -122,6 +125,7 @@ _HOMES = {
     "engines": "vitrail.verbs.engines",
     "evaluate": "vitrail.verbs.evaluate",
     "explain": "vitrail.verbs.explain",
+    "export": "vitrail.verbs.export",
     "fewshot": "vitrail.verbs.fewshot",
     "finetune": "vitrail.verbs.finetune",
     "inspect": "vitrail.verbs.inspect",

@@ -21,6 +21,7 @@ VERBS = {
     "engines": "measure how fast a model runs on this machine: torch, compiled, ONNX Runtime, OpenVINO",
     "evaluate": "measure a model on data: accuracy with intervals, classes, calibration; every prediction as CSV",
     "explain": "show what a model looked at on your images, and measure whether the maps can be trusted",
+    "export": "write a model as one file that ONNX Runtime, OpenVINO or torch run, with preprocessing and names inside",
     "fewshot": "measure frozen features with a few images of each class: least squares, neighbours, linear probe",
     "finetune": "adapt a model to your images: try learning rates on a dev split, then train on all of them",
     "inspect": "look into models: filters, positions, attention, layers, and how much each part matters",

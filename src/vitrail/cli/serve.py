@@ -18,7 +18,7 @@ from vitrail.base.errors import InputError
 from vitrail.base.printable import line
 from vitrail.cli.flags import Engine, Precision
 from vitrail.cli.model_file import FileFlags, hints
-from vitrail.cli.report import Device, Positional, Switch, flag
+from vitrail.cli.report import Device, Positional, Switch, flag, print_json
 from vitrail.cli.say import say
 
 INTERRUPTED = 130
@@ -70,6 +70,8 @@ class Arguments(FileFlags):
     """Allow torch's pickled files, of which only tensors are read."""
     device: Device = "auto"
     """Where to compute; auto takes a GPU if there is one."""
+    json: Switch = False
+    """Print the address and the models as JSON, once requests are answered."""
 
 
 def run(arguments: Arguments) -> int:
@@ -120,6 +122,8 @@ def run(arguments: Arguments) -> int:
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
         signal.signal(signal.SIGHUP, lambda *_: server.reload_soon())
+        if arguments.json:
+            print_json({"url": server.url, "models": list(models)})
         say(f"serving {', '.join(models)} at {server.url}; Ctrl-C stops it.")
         while not server.wait(1.0):
             pass

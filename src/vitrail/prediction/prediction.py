@@ -2,7 +2,18 @@
 
 from dataclasses import dataclass
 
+from vitrail.base.errors import ImageError
 from vitrail.base.table import Table, bar
+
+Answer = tuple[tuple[int, float], ...] | ImageError
+"""The most probable classes by number, the first one first; or why there is no answer."""
+DIGITS = 7
+"""Significant digits of a probability: what float32 carries."""
+
+
+def rounded(value: float) -> float:
+    """Return a probability with the digits that it has."""
+    return float(f"{value:.{DIGITS}g}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,6 +114,7 @@ class Run:
                 clip_norm=config.optimizer.clip_norm,
                 seed=config.seed,
                 shares=self.threads if learner.divisible else 1,
+                threads=self.threads,
             ),
             batches=self.batches,
             evaluators=self.evaluators(stop),

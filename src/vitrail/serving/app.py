@@ -11,7 +11,7 @@ from fastapi import FastAPI, Header, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from vitrail import __version__
 from vitrail.serving.answers import Answer, Failure, Labels, ModelFacts, ModelNames
@@ -209,7 +209,12 @@ def _add_operations(app: FastAPI, service: Service) -> None:
         good = any(worker["ready"] for worker in workers) and not service.draining
         return _json({"status": "ready" if good else "not ready", "workers": workers}, 200 if good else 503)
 
-    @app.get("/metrics", responses={401: REFUSED[401]}, tags=["operations"])
+    @app.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        responses={200: {"description": "Figures, in the text format of Prometheus."}, 401: REFUSED[401]},
+        tags=["operations"],
+    )
     async def metrics() -> Response:
         """Return the figures of the server for Prometheus."""
         return Response(service.watch.exposition(), media_type="text/plain; version=0.0.4; charset=utf-8")

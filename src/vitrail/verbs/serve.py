@@ -136,10 +136,11 @@ def _path(name: str, model: "File | Model", folder: Path) -> str:
     """Return the file of a model; one in memory is saved first, and removed when the server stops."""
     if isinstance(model, str | os.PathLike):
         return os.fspath(model)
-    from vitrail.checkpoint.files import save
-    from vitrail.model.contract import Model
+    from torch import nn
 
-    if not isinstance(model, Model):
+    from vitrail.checkpoint.files import save
+
+    if not isinstance(model, nn.Module):
         raise InputError(
             f"the model {name} is a {type(model).__name__}, but workers read files: give a path or a model in memory."
         )

@@ -12,8 +12,8 @@ from PIL import Image
 
 from vitrail.base.errors import ImageError
 from vitrail.data.pixels import colours
-from vitrail.data.pixels.colours import rgb, to_channels
-from vitrail.data.pixels.decode import decode
+from vitrail.data.pixels.colours import rgb
+from vitrail.data.pixels.decode import decode, to_channels
 from vitrail.data.pixels.jpeg import most_scans
 
 
