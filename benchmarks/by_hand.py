@@ -47,11 +47,11 @@ def interleaved(ways: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dic
 
 def peaks(kind: str, names: list[str], path: Path) -> dict[str, float]:
     """MB that each way adds to the peak of a fresh process."""
-    found = {}
+    megabytes = {}
     for name in names:
         command = [sys.executable, __file__, "--one", kind, name, str(path)]
-        found[name] = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return found
+        megabytes[name] = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return megabytes
 
 
 # Tar headers
@@ -94,7 +94,7 @@ def tar_damage(folder: Path) -> dict[str, str]:
     with huge.open("wb") as raw:
         raw.write(header.tobuf())
         raw.truncate(1 << 30)
-    found = {}
+    answers = {}
     for name, way in (("ours", tar_ours), ("tarfile", tar_stdlib)):
         for path in (cut, huge):
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -103,8 +103,8 @@ def tar_damage(folder: Path) -> dict[str, str]:
             except Exception as error:
                 answer = f"{type(error).__name__}: {error}"
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-            found[f"{name}, {path.stem}"] = f"{answer} (+{grown:.0f} MB)"
-    return found
+            answers[f"{name}, {path.stem}"] = f"{answer} (+{grown:.0f} MB)"
+    return answers
 
 
 # CSV columns
@@ -121,9 +121,9 @@ def make_csv(path: Path) -> None:
 def csv_ours(path: Path) -> int:
     from vitrail.data.sources.columns import read_plain
 
-    found = read_plain(path, lambda _, __: {"path": 0, "label": 1, "split": 2}, ())
-    assert found is not None
-    return len(found.paths)
+    columns = read_plain(path, lambda _, __: {"path": 0, "label": 1, "split": 2}, ())
+    assert columns is not None
+    return len(columns.paths)
 
 
 def csv_stdlib(path: Path) -> int:
@@ -209,9 +209,9 @@ def exif_ways(photo: bytes, exif: bytes) -> dict[str, Callable[[], Any]]:
 
     def pillow_segment() -> None:
         for _ in range(PHOTOS):
-            found = Image.Exif()
-            found.load(exif)
-            found.get(ORIENTATION, 1)
+            exif_data = Image.Exif()
+            exif_data.load(exif)
+            exif_data.get(ORIENTATION, 1)
 
     return {
         "ours": ours,
@@ -234,16 +234,16 @@ def exif_fuzz(exif: bytes) -> dict[str, int]:
         for _ in range(rand.randrange(1, 6)):
             damaged[rand.randrange(6, 200)] = rand.randrange(256)
         ours = orientation_of({"exif": bytes(damaged)})
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             try:
-                found = Image.Exif()
-                found.load(bytes(damaged))
-                theirs = found.get(ORIENTATION, 1)
+                exif_data = Image.Exif()
+                exif_data.load(bytes(damaged))
+                theirs = exif_data.get(ORIENTATION, 1)
             except Exception:
                 counts["raised"] += 1
                 continue
-        counts["warned"] += bool(told)
+        counts["warned"] += bool(warned)
         counts["no number from 1 to 8"] += theirs not in range(1, 9)
         counts["differs"] += theirs in range(1, 9) and theirs != ours
     return counts

@@ -97,13 +97,13 @@ def first_line(command: list[str]) -> tuple[float, str]:
 
 def interleaved(commands: dict[str, list[str]], rounds: int, *, printed: bool) -> dict[str, list[float]]:
     """Run every command once a round; keep the seconds to the first line, or the number that it printed."""
-    found: dict[str, list[float]] = {name: [] for name in commands}
+    times: dict[str, list[float]] = {name: [] for name in commands}
     for number in range(rounds + 1):
         for name, command in commands.items():
             seconds, line = first_line(command)
             if number:  # the first round warms the file cache
-                found[name].append(float(line) if printed else seconds)
-    return found
+                times[name].append(float(line) if printed else seconds)
+    return times
 
 
 def check_agreement(commands: dict[str, list[str]]) -> None:
@@ -133,18 +133,18 @@ def best_pipeline(theirs: Path, few: Path) -> dict[str, list[str]]:
     return {name: trial[name] for name in fastest}
 
 
-def summary(found: dict[str, list[float]], *, lower: bool) -> dict[str, object]:
+def summary(times: dict[str, list[float]], *, lower: bool) -> dict[str, object]:
     """Sum up rounds: best, median, and our ratio to the best peer."""
-    best = {name: (min if lower else max)(values) for name, values in found.items()}
-    median = {name: statistics.median(values) for name, values in found.items()}
+    best = {name: (min if lower else max)(values) for name, values in times.items()}
+    median = {name: statistics.median(values) for name, values in times.items()}
     ratios = {}
     for kind, values in (("best", best), ("median", median)):
         peers = [value for name, value in values.items() if name != "Vitrail"]
         ratios[f"ratio_of_{kind}s"] = round(values["Vitrail"] / (min if lower else max)(peers), 3)
-    for name in found:
+    for name in times:
         print(f"{name:52} best {best[name]:8.3f}   median {median[name]:8.3f}")
     print(f"Vitrail to the best peer: {ratios}", flush=True)
-    return {"best": best, "median": median, "all": found, **ratios}
+    return {"best": best, "median": median, "all": times, **ratios}
 
 
 def main() -> None:

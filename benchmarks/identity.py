@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.data.dataset import Dataset, Pictures
-from vitrail.data.index import names_of
+from vitrail.data.names import names_of
 from vitrail.data.sources.arrays import ArrayPictures, Part
 from vitrail.data.sources.files import Files, real_folders
 from vitrail.runs.data import files_digest, names_digest

@@ -54,10 +54,10 @@ ROWS = {
 
 
 def ours(data: Dataset, augmentation: Augmentation, batch: int, steps: int, size: int = SIZE) -> None:
-    for made in training_batches(
+    for step in training_batches(
         data, image_size=(size, size), augmentation=augmentation, batch=batch, seed=SEED, stop_step=steps
     ):
-        normalise(made.images, PREPROCESSING)
+        normalise(step.images, PREPROCESSING)
 
 
 def peer(data: Dataset, paths: list[Path], augmentation: Augmentation, batch: int, steps: int) -> None:

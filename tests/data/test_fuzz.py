@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.data.corpus_images import good
 from vitrail.base.errors import ImageError
-from vitrail.data.pixels import decode as decode_module
+from vitrail.data.pixels import encoded as decode_module
 from vitrail.data.pixels.decode import decode, probe
 
 GOOD = good()

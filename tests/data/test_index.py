@@ -11,7 +11,8 @@ from safetensors.numpy import load_file
 from vitrail import InputError
 from vitrail.base.container import write_container
 from vitrail.base.tensors import from_tensors
-from vitrail.data.index import NamesBuilder, is_index, map_arrays, names_of, write_arrays
+from vitrail.data.index import is_index, map_arrays, write_arrays
+from vitrail.data.names import NamesBuilder, names_of
 
 
 @given(st.lists(st.binary(max_size=20), max_size=30), st.randoms())

@@ -11,7 +11,7 @@ from tests.data.making import picture, tar, tree
 from vitrail import InputError
 from vitrail.data import open as open_data
 from vitrail.data import open_splits
-from vitrail.data.index import names_of
+from vitrail.data.names import names_of
 from vitrail.data.sources.repeats import repeated
 
 

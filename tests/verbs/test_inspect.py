@@ -95,6 +95,12 @@ def some(tmp_path_factory) -> str:
     return str(photos(tmp_path_factory.mktemp("kinds") / "some", 6))
 
 
+def test_without_a_block_or_a_head_no_attention_is_looked_at(some) -> None:
+    for choice in ({"heads": []}, {"layers": []}, {"heads": None}):
+        (model,) = vitrail.inspect(perturbed(vit_config()), data=some, importance="none", **choice, **QUIET).models
+        assert model.attention is None
+
+
 def test_more_images_than_there_are_cost_no_memory(some) -> None:
     tracemalloc.start()
     try:

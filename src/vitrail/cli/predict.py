@@ -10,8 +10,11 @@ Example: vitrail predict model.safetensors photos/ --out predictions.csv
 """
 
 import gc
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vitrail.base.errors import InputError
 from vitrail.base.numbers import MANY, MOST_BATCH, MOST_WORKERS, check_whole
@@ -22,8 +25,13 @@ from vitrail.cli.streams import nobody_reads, read_stdin
 from vitrail.prediction.writers import check_predictions
 
 if TYPE_CHECKING:
-    from vitrail.prediction.work import Outcome
+    from vitrail.prediction.prediction import PredictionFile
     from vitrail.verbs.predict import ClassifierSettings
+
+    Answering = Callable[..., Any]
+    """Takes the words that name images, and yields the listing and the answers, as `verbs/predict.py` does."""
+    Writing = Callable[..., PredictionFile | None]
+    """Takes the words and the output, and writes the answers there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +75,8 @@ class Arguments(FileFlags):
 def run(arguments: Arguments) -> int:
     """Classify images, and print or write the answers."""
     out = arguments.out
-    size = None if arguments.image_size is None else parse_size(arguments.image_size)
+    if arguments.image_size is not None:
+        parse_size(arguments.image_size)
     if not arguments.images:
         raise InputError("no images are given; name files, folders, patterns, @LIST or - for stdin behind the model.")
     for name, most in (("top", MANY), ("batch", MOST_BATCH), ("workers", MOST_WORKERS)):
@@ -76,15 +85,57 @@ def run(arguments: Arguments) -> int:
     if out is not None:
         read = (arguments.model, arguments.labels, arguments.text_embeddings, *arguments.images)
         check_predictions(out, read, force=arguments.force)
+    return _to_screen(arguments) if out is None else _to_file(arguments, out)
+
+
+def _open(arguments: Arguments) -> tuple["Answering", "Writing"]:
+    """Return what answers to the screen and into a file: without torch for an exported file that needs none."""
+    from vitrail.verbs.predict_exported import GraphSettings, open_graph, runs_without_torch
+
+    others = (arguments.text_embeddings, arguments.image_size, arguments.num_heads, arguments.architecture)
+    device = arguments.device not in ("auto", "cpu")
+    if runs_without_torch(arguments.model, others=any(others), device=device):
+        from vitrail.runtime.choice import EngineChoice
+
+        graph = open_graph(
+            arguments.model,
+            GraphSettings(
+                labels=arguments.labels,
+                batch=arguments.batch,
+                workers=arguments.workers,
+                threads=arguments.threads,
+                engine=EngineChoice(engine=arguments.engine, precision=arguments.precision),
+            ),
+            say,
+        )
+        if graph is not None:
+            from vitrail.verbs import predict_exported as exported
+
+            inputs = (arguments.model, arguments.labels)
+            return partial(exported.answering, graph), partial(exported.write_predictions, graph, inputs=inputs)
     gc.disable()  # what imports make is there to stay; to look for garbage in it takes a tenth of the time
 
+    from vitrail.verbs import predict
+
+    gc.freeze()
+    gc.enable()
+    settings = _settings(arguments)
+
+    def answer(words: Sequence[str], **rest: Any) -> Any:
+        return predict.answering(arguments.model, words, settings, **rest)
+
+    def write(words: Sequence[str], out: str, **rest: Any) -> Any:
+        return predict.write_predictions(arguments.model, words, out, settings, **rest)
+
+    return answer, write
+
+
+def _settings(arguments: Arguments) -> "ClassifierSettings":
     from vitrail.runtime.choice import EngineChoice
     from vitrail.verbs.network import FileSettings
     from vitrail.verbs.predict import ClassifierSettings
 
-    gc.freeze()
-    gc.enable()
-    settings = ClassifierSettings(
+    return ClassifierSettings(
         labels=arguments.labels,
         batch=arguments.batch,
         workers=arguments.workers,
@@ -92,25 +143,21 @@ def run(arguments: Arguments) -> int:
         threads=arguments.threads,
         text_embeddings=arguments.text_embeddings,
         file=FileSettings(
-            image_size=size,
+            image_size=None if arguments.image_size is None else parse_size(arguments.image_size),
             num_heads=arguments.num_heads,
             architecture=arguments.architecture,
             pickle=arguments.pickle,
             device=arguments.device,
         ),
     )
-    return _to_screen(arguments, settings) if out is None else _to_file(arguments, settings, out)
 
 
-def _to_screen(arguments: Arguments, settings: "ClassifierSettings") -> int:
+def _to_screen(arguments: Arguments) -> int:
     """Answer to stdout: a table with bars for one image, a line for each of several, or JSON."""
     from vitrail.cli.predictions import Screen
-    from vitrail.verbs.predict import answering
 
-    with answering(arguments.model, arguments.images, settings, top=arguments.top, note=say, stdin=read_stdin) as (
-        listing,
-        rows,
-    ):
+    answering, _ = _open(arguments)
+    with answering(arguments.images, top=arguments.top, note=say, stdin=read_stdin) as (listing, rows):
         screen = Screen([listing.name(row) for row in range(min(len(listing), 1000))], json=arguments.json)
         failed = 0
         for row in rows:
@@ -126,18 +173,15 @@ def _to_screen(arguments: Arguments, settings: "ClassifierSettings") -> int:
     return int(failed == len(listing))
 
 
-def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: str) -> int:
+def _to_file(arguments: Arguments, out: str) -> int:
     """Write the answers to a file, and print a summary."""
-    from vitrail.base.ranks import is_first
     from vitrail.cli.progress import progress
-    from vitrail.verbs.predict import write_predictions
 
     try:
+        _, write_predictions = _open(arguments)
         outcome = write_predictions(
-            arguments.model,
             arguments.images,
             out,
-            settings,
             top=arguments.top,
             force=arguments.force,
             progress=progress,
@@ -145,7 +189,7 @@ def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: str) -> 
             stdin=read_stdin,
         )
     except KeyboardInterrupt:
-        if is_first():
+        if os.environ.get("RANK", "0") == "0":
             say("stopped by Ctrl-C; what was answered is kept, and the same command resumes.")
         return 130
     if outcome is None:
@@ -158,13 +202,11 @@ def _to_file(arguments: Arguments, settings: "ClassifierSettings", out: str) -> 
     return int(outcome.failed == outcome.images)
 
 
-def _print(outcome: "Outcome", arguments: Arguments) -> None:
+def _print(outcome: "PredictionFile", arguments: Arguments) -> None:
     if arguments.json:
         from vitrail.cli.report import print_json
 
-        failures = [{"path": name, "error": reason} for name, reason in outcome.failures]
-        counts = {"images": outcome.images, "before": outcome.before, "failed": outcome.failed}
-        print_json({"out": str(outcome.out), **counts, "failures": failures, "labels": outcome.labels})
+        print_json(outcome.to_dict())
         return
     if outcome.before:
         show(f"{outcome.before} of {outcome.images} answers were there from before.")

@@ -6,39 +6,20 @@ takes one. Sources differ only in `Pictures`: where image number 7 is stored.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int
 
 from vitrail.base.errors import ImageError, InputError
 from vitrail.base.shapes import Pixels
 from vitrail.base.table import Table, bar
+from vitrail.data.names import Rows as Rows
 from vitrail.data.pixels.decode import decode, from_array
 from vitrail.data.pixels.upper import RowsNeeded, decode_upper
+from vitrail.data.stored import UNLABELLED as UNLABELLED
+from vitrail.data.stored import Pictures as Pictures
 
-Rows = Int[np.ndarray, "image"]
-
-UNLABELLED = -1
 MOST_SHOWN = 20
 """Classes that a notebook lists."""
-
-
-@runtime_checkable
-class Pictures(Protocol):
-    """Access to images by number."""
-
-    def __len__(self) -> int:
-        """Count the images."""
-
-    def name(self, row: int) -> str:
-        """Return the name of an image for the user: a path, a member of a shard, a number in an array."""
-
-    def read(self, row: int) -> bytes | np.ndarray:
-        """Return an encoded file, or an array of height x width (x channel) of uint8."""
-
-    def digest(self, rows: Rows) -> bytes:
-        """Digest the state of the files: paths below the root, sizes and times, or the numbers of arrays."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -1,17 +1,16 @@
 """One image: a path, an encoded file, an image of Pillow, an array or a tensor of 8 bits."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-from vitrail.base.errors import ImageError, InputError, did_you_mean
+from vitrail.base.errors import ImageError, InputError
 from vitrail.base.shapes import NewPixels, Pixels
 from vitrail.data.pixels.decode import decode, from_array, from_pil, to_channels
-from vitrail.data.sources.files import read_inside
+from vitrail.data.sources.files import missing, read_inside
 
 Picture = str | os.PathLike[str] | bytes | Image.Image | np.ndarray | Tensor
 
@@ -54,18 +53,6 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         raise ImageError(f"it could not be read: {error.strerror or error}.") from None
     except ValueError as error:  # a name with a zero byte
         raise ImageError(f"it could not be read: {error}.") from None
-
-
-def missing(name: str) -> str:
-    """Return the sentence about a missing file, with similar names."""
-    if "://" in name:
-        return "it is not on this machine, and nothing is fetched; give a file."
-    path = Path(name)
-    try:
-        beside = [entry.name for entry in path.parent.iterdir()]
-    except OSError:
-        beside = []
-    return f"there is no such file.{did_you_mean(path.name, beside)}"
 
 
 def _from_numbers(image: np.ndarray | Tensor, channels: int) -> Pixels:

@@ -2,12 +2,17 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.base.limits import INPUT_PIXELS
-from vitrail.base.shapes import Images
-from vitrail.data.pictures import Picture
+
+if TYPE_CHECKING:
+    from vitrail.base.shapes import Images
+    from vitrail.data.pictures import Picture
+else:  # these settings are read without torch too
+    Images = Picture = Any
 
 Geometry = Literal["square", "crop"]
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
@@ -94,8 +99,9 @@ class Preprocessing:
         if high == wide:
             short = min(height, width)
             return high * height // short, wide * width // short
-        ratio = min(height / high, width / wide)
-        return max(round(height / ratio), high), max(round(width / ratio), wide)
+        if height * wide <= width * high:  # in whole numbers: a fraction would decide ties by its last bit
+            return high, round(Fraction(width * high, height))
+        return round(Fraction(height * wide, width)), wide
 
     def corner(self, resized: tuple[int, int]) -> tuple[int, int]:
         """Return the top and the left of the crop in a resized image; halves are rounded to even, as in torchvision."""

@@ -4,13 +4,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vitrail.base.errors import ImageError
+from vitrail.prediction.prediction import Answer, rounded
 
-Answer = tuple[tuple[int, float], ...] | ImageError
-"""The most probable classes by number, the first one first; or why there is no answer."""
 Scores = Float[Tensor, "batch class"]
-
-DIGITS = 7
-"""Significant digits of a probability: what float32 carries."""
 
 
 def most_probable(scores: Scores, top: int) -> list[Answer]:
@@ -21,8 +17,7 @@ def most_probable(scores: Scores, top: int) -> list[Answer]:
         scores.isfinite().all(1).tolist(), probabilities[:, :top].tolist(), classes[:, :top].tolist(), strict=True
     ):
         if finite:
-            rounded = (float(f"{value:.{DIGITS}g}") for value in values)
-            answers.append(tuple(zip(numbers, rounded, strict=True)))
+            answers.append(tuple(zip(numbers, map(rounded, values), strict=True)))
         else:
             answers.append(ImageError("the model's scores for it are not finite; `vitrail verify` checks its weights."))
     return answers

@@ -26,11 +26,13 @@ from vitrail.model.build import as_size
 from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size, size_text
-from vitrail.prediction.answers import Answer, Scores, most_probable
-from vitrail.prediction.prediction import Prediction
+from vitrail.prediction.answers import Scores, most_probable
+from vitrail.prediction.prediction import Answer, Prediction
 from vitrail.prediction.reading import Prepare, Prepared, in_order, read_batch
 from vitrail.runtime.choice import EngineChoice, EngineName, Precision
 from vitrail.runtime.engine import Engine, torch_engine
+from vitrail.runtime.exported import is_exported, open_exported
+from vitrail.runtime.graph_engine import exported_engine
 from vitrail.runtime.make import make_engine
 from vitrail.runtime.zeroshot import TextEmbeddings, read_text_embeddings, zero_shot
 
@@ -64,6 +66,11 @@ class Classifier:
         """How an image becomes input."""
         return self.engine.preprocessing
 
+    @property
+    def digest(self) -> str:
+        """What names the network."""
+        return self.engine.digest
+
     @classmethod
     def load(
         cls,
@@ -88,6 +95,22 @@ class Classifier:
         model, or an `.npz` of them. `num_heads` and `architecture` answer what a
         file of another library does not state. `engine` and `precision` are what computes, torch by default.
         """
+        if is_exported(path):
+            given = [("image_size", image_size), ("num_heads", num_heads)]
+            for name in (name for name, value in given if value is not None):
+                raise ConfigError(f"{path} is a graph that was exported with its settings; leave out `{name}`.")
+            choice = EngineChoice(engine=engine, precision=precision)
+            exported = open_exported(path, choice, threads=torch.get_num_threads(), architecture=architecture)
+            graph, info = exported_engine(exported)
+            return cls.of(
+                graph,
+                labels=labels,
+                batch=batch,
+                workers=workers,
+                text_embeddings=text_embeddings,
+                called=os.fspath(path),
+                info=info,
+            )
         where = best_device() if str(device) == "auto" else as_device(device)
         size = None if image_size is None else as_size(image_size)
         hints: dict[str, Any] = {"image_size": size, "num_heads": num_heads, "architecture": architecture}
@@ -116,8 +139,12 @@ class Classifier:
         precision: Precision | None = None,
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
         called: str = "the model",
+        info: ModelInfo | None = None,
     ) -> "Classifier":
-        """Put together what predicts, around a model in memory or any engine; `called` is its name in messages."""
+        """Put together what predicts, around a model in memory or any engine; `called` is its name in messages.
+
+        `info` goes with an engine; a model has its own.
+        """
         for name, number, most in (("batch", batch, MOST_BATCH), ("workers", workers, MOST_WORKERS)):
             if number is not None:
                 check_whole(name, number, most=most)
@@ -126,7 +153,8 @@ class Classifier:
                 "`text_embeddings` have names of their own, so `labels` have nothing to name; leave one out."
             )
         choice = EngineChoice(engine=engine, precision=precision)
-        network, info, fresh = _engine_of(model, batch, choice, text_embeddings, called)
+        network, own, fresh = _engine_of(model, batch, choice, text_embeddings, called)
+        info = own if info is None else info
         if not network.num_outputs:
             raise InputError(
                 f"{called} has no classes, only a representation; train a head for it first, or give another model."

@@ -28,9 +28,8 @@ from vitrail.base.files import path_of
 from vitrail.base.limits import LIST_BYTES
 from vitrail.base.reading import read_bytes
 from vitrail.data.budget import Skipped, named
-from vitrail.data.index import Names, NamesBuilder, map_arrays, write_arrays
-from vitrail.data.pictures import missing
-from vitrail.data.sources.files import is_inside, read_inside, real_folder, real_folders
+from vitrail.data.names import Names, NamesBuilder
+from vitrail.data.sources.files import is_inside, missing, read_inside, real_folder, real_folders
 from vitrail.data.sources.folder import find_images
 from vitrail.data.sources.patterns import matching
 from vitrail.data.sources.pile import is_image
@@ -80,6 +79,8 @@ class Listing:
 
     def save(self, path: Path) -> None:
         """Write the list for other ranks."""
+        from vitrail.data.index import write_arrays
+
         arrays = {"blob": self.names.blob, "offsets": self.names.offsets, "roots": self.roots}
         described = {"allowed": [*map(os.fsdecode, self.allowed)], "start": os.fsdecode(self.start)}
         write_arrays(path, described, arrays)
@@ -87,6 +88,8 @@ class Listing:
     @classmethod
     def open(cls, path: Path) -> "Listing":
         """Map a list that `save` has written."""
+        from vitrail.data.index import map_arrays
+
         described, arrays = map_arrays(path)
         return cls(
             names=Names(arrays["blob"], arrays["offsets"]),

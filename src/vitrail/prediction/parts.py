@@ -31,8 +31,8 @@ from vitrail.base.errors import ConfigError, ImageError, InputError, WriteError
 from vitrail.base.files import atomic_write, hold
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.prediction.answers import Answer
 from vitrail.prediction.folder import Listing
+from vitrail.prediction.prediction import Answer
 
 SYNC = 10.0
 """Seconds between two moments at which answers surely are on the disk."""
@@ -106,15 +106,19 @@ class Parts:
         with hold(self.folder / "lock"):
             yield
 
-    def enter(self, job: Job, listing: Listing) -> None:
-        """Start a job, or resume the same; a folder of another job, or of anything else, is refused."""
+    def enter(self, job: Job, listing: Listing, *, alone: bool = False) -> None:
+        """Start a job, or resume the same; a folder of another job, or of anything else, is refused.
+
+        The list of files is for other ranks, where there are any.
+        """
         if self._job.exists():
             self._check(job)
         elif any(entry.name != "lock" and not entry.name.endswith(".part") for entry in self.folder.iterdir()):
             raise InputError(f"{self.folder} exists and does not hold parts of predictions; give another `out`.")
         with atomic_write(self._job) as file:
             file.write((json.dumps(to_dict(job), indent=2) + "\n").encode())
-        listing.save(self._files)
+        if not alone:
+            listing.save(self._files)
 
     def _check(self, job: Job) -> None:
         try:

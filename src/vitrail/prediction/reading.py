@@ -1,20 +1,18 @@
 """Many images by several threads: batches that are read together, and results that come in order."""
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
 
 import torch
 
 from vitrail.base.errors import ImageError
 from vitrail.base.shapes import PixelBatch, Pixels
+from vitrail.prediction.order import Job, Result, by_threads
 
 Prepare = Callable[[int], Pixels]
 """Reads one image, by number, and brings it to the model's size."""
-Job = TypeVar("Job")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,21 +46,10 @@ def read_batch(prepare: Prepare, rows: Sequence[int]) -> Prepared:
 def in_order(
     work: Callable[[Job], Result], jobs: Iterable[Job], *, workers: int, cores: int = 1
 ) -> Generator[Result, None, None]:
-    """Yield the result of every job, in order, while threads work on the next ones: one job waits for each of them.
-
-    In a worker torch computes with `cores` threads. Decoders, resizing and products of matrices let go of Python's
-    lock, so that threads share the work, and nothing is copied between processes.
-    """
+    """Yield the result of every job, in order, as `by_threads` does; in a worker torch computes with `cores`."""
     before = torch.get_num_threads()
-    pool = ThreadPoolExecutor(workers, "vitrail-predict", initializer=torch.set_num_threads, initargs=(cores,))
-    waiting: deque[Future[Result]] = deque()
     try:
-        for job in jobs:
-            waiting.append(pool.submit(work, job))
-            if len(waiting) > 2 * workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        with closing(by_threads(work, jobs, workers=workers, start=partial(torch.set_num_threads, cores))) as results:
+            yield from results
     finally:
-        pool.shutdown(cancel_futures=True)
         torch.set_num_threads(before)  # what a worker sets, later threads would start with

@@ -1,56 +1,85 @@
 """A folder of any size: answered in batches, by any number of ranks, resuming after a kill, each image exactly once."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from jaxtyping import Int
 
 from vitrail.base.errors import InputError, VitrailError
 from vitrail.base.progress import Progress, silent
-from vitrail.base.ranks import Ranks
-from vitrail.prediction.answers import Answer
-from vitrail.prediction.classifier import Classifier
+from vitrail.data.preprocessing import Preprocessing
 from vitrail.prediction.folder import Listing
 from vitrail.prediction.parts import Job, Notebook, Parts, Table
+from vitrail.prediction.prediction import Answer, PredictionFile
 from vitrail.prediction.writers import Row, write_rows
 
 SHOWN = 10
 """Failures that are named in messages; all of them are in the output."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What came out of the work."""
+@runtime_checkable
+class Answering(Protocol):
+    """What answers for images: a `Classifier`, or a graph without torch."""
 
-    out: Path
-    """The file with all the answers."""
-    images: int
-    """How many rows it has."""
-    before: int
-    """How many of them were answered by an earlier start."""
-    failed: int
-    """How many images could not be read."""
-    failures: tuple[tuple[str, str], ...]
-    """The first of these, and why."""
-    labels: dict[str, int]
-    """How many images each class was answered for, the most frequent first."""
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The name of each class."""
+
+    @property
+    def batch(self) -> int:
+        """Images that go through the network at once."""
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How an image becomes input."""
+
+    @property
+    def digest(self) -> str:
+        """What names the network."""
+
+    def prepare(self, image: Any) -> Any:
+        """Read an image."""
+
+    def answers(self, prepare: Any, rows: Sequence[int], *, top: int) -> Generator[tuple[int, Answer], None, None]:
+        """Answer for every image that `prepare` reads, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alone:
+    """One process that shares its work with no other; the part of `Ranks` that needs no torch."""
+
+    rank: int = 0
+    world: int = 1
+    first: bool = True
+
+    def any(self, flag: bool) -> bool:
+        """Return the flag."""
+        return flag
+
+    def agree(self, number: int) -> int:
+        """Return the number."""
+        return number
+
+
+ALONE = Alone()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Work:
     """Answers for a list of files, into one output."""
 
-    classifier: Classifier
+    classifier: Answering
     out: Path
     top: int
-    ranks: Ranks
+    ranks: Any = ALONE
+    """The processes that share the work, as `base/ranks.py` has them."""
 
-    def run(self, list_files: Callable[[], Listing], progress: Progress = silent) -> Outcome | None:
+    def run(self, list_files: Callable[[], Listing], progress: Progress = silent) -> PredictionFile | None:
         """Do this rank's share of what is not done yet; the first rank writes the output and reports it.
 
         Only the first rank lists the files and prepares the folder of parts; if it cannot, it raises, and the others
@@ -64,7 +93,7 @@ class Work:
                     listing = list_files()
                     stack.enter_context(parts.claimed())
                     job = self._job(listing)
-                    parts.enter(job, listing)
+                    parts.enter(job, listing, alone=self.ranks.world == 1)
                 except VitrailError as error:
                     problem = error
             if self.ranks.any(problem is not None):
@@ -84,7 +113,7 @@ class Work:
 
     def _job(self, listing: Listing) -> Job:
         return Job(
-            model=self.classifier.engine.digest,
+            model=self.classifier.digest,
             files=listing.digest,
             images=len(listing),
             top=min(self.top, len(self.classifier.labels)),
@@ -93,12 +122,16 @@ class Work:
 
     def _pending(self, parts: Parts, job: Job | None, images: int) -> Int[np.ndarray, "pending"]:
         """Return the images without an answer, as the first rank knows them; broken ones are tried again."""
-        done = torch.zeros(images, dtype=torch.int32)
+        done = np.zeros(images, np.int32)
         if job is not None:
             table = parts.read(job, len(self.classifier.labels))
             table.done[list(table.errors)] = False
-            done += torch.from_numpy(table.done)
-        return np.flatnonzero(self.ranks.sum(done.to(self.ranks.device)).cpu().numpy() == 0)
+            done += table.done
+        if self.ranks.world > 1:
+            import torch
+
+            done = self.ranks.sum(torch.from_numpy(done).to(self.ranks.device)).cpu().numpy()
+        return np.flatnonzero(done == 0)
 
     def _answer(
         self, listing: Listing, rows: Int[np.ndarray, "share"], parts: Parts, start: int, progress: Progress
@@ -116,7 +149,7 @@ class Work:
                     waiting.clear()
             notebook.write(waiting)
 
-    def _finish(self, listing: Listing, job: Job, parts: Parts, *, before: int) -> Outcome:
+    def _finish(self, listing: Listing, job: Job, parts: Parts, *, before: int) -> PredictionFile:
         """Write the output, and count."""
         table = parts.read(job, len(self.classifier.labels))
         if missing := int((~table.done).sum()):
@@ -128,7 +161,7 @@ class Work:
         rows = (Row.of(listing.name(row), table.answer(row), labels) for row in range(job.images))
         write_rows(self.out, rows, top=job.top)
         failed = sorted(table.errors)
-        return Outcome(
+        return PredictionFile(
             out=self.out,
             images=job.images,
             before=before,

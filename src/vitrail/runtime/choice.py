@@ -58,3 +58,9 @@ def check_installed(engine: str) -> None:
             f"`engine={engine}` needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not "
             f"installed; run `{install_command(engine)}`."
         )
+
+
+def check_session(engine: str) -> None:
+    """Refuse a runtime that is not installed; to run a file, it is all that is needed."""
+    if find_spec(engine) is None:
+        raise ConfigError(f"this file runs in {engine}, which is not installed; run `{install_command(engine)}`.")

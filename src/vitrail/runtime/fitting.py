@@ -14,6 +14,7 @@ from vitrail.base.shapes import Images
 from vitrail.data.preprocessing import Preprocessing
 
 Weights = Float[Tensor, "new old"]
+Fitted = Float[Tensor, "batch channel new_height new_width"]
 Whole = Int[Tensor, ""]
 """A size that is known when the graph runs."""
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4, "lanczos": 6}
@@ -28,7 +29,7 @@ def check_expressible(preprocessing: Preprocessing) -> None:
         )
 
 
-def fit(planes: Images, preprocessing: Preprocessing) -> Images:
+def fit(planes: Images, preprocessing: Preprocessing) -> Fitted:
     """Bring whole images with values from 0 to 255 to a model's size, in whole levels, as preprocessing does."""
     check_expressible(preprocessing)
     sides = [torch.scalar_tensor(planes.shape[axis], dtype=torch.int64) for axis in (2, 3)]
@@ -51,9 +52,10 @@ def _resized(sides: list[Whole], how: Preprocessing) -> list[Whole]:
     if high == wide:
         short = torch.minimum(sides[0], sides[1])
         return [high * side // short for side in sides]
-    ratio = torch.minimum(sides[0] / high, sides[1] / wide)
+    height, width = sides
     return [
-        (side / ratio).round().to(torch.int64).clamp(min=least) for side, least in zip(sides, (high, wide), strict=True)
+        torch.maximum(_divided(height * wide, width), torch.scalar_tensor(high, dtype=torch.int64)),
+        torch.maximum(_divided(width * high, height), torch.scalar_tensor(wide, dtype=torch.int64)),
     ]
 
 
@@ -76,6 +78,14 @@ def _half(number: Whole) -> Whole:
     """Halve a whole number, and round halves to even."""
     half = torch.div(number, 2, rounding_mode="floor")
     return torch.div(number + half % 2, 2, rounding_mode="floor")
+
+
+def _divided(number: Whole, by: Whole) -> Whole:
+    """Divide whole numbers, and round halves to even; fractions would decide ties by their last bit."""
+    twice = 2 * number + by
+    rounded = torch.div(twice, 2 * by, rounding_mode="floor")
+    tie = (twice == rounded * 2 * by).to(torch.int64)
+    return rounded - tie * (rounded % 2)
 
 
 def _averaged(length: int, halves: Tensor, side: Whole, resized: Whole, how: Preprocessing) -> Weights:

@@ -1,7 +1,6 @@
 """A model as other runtimes run it: pixels in, named outputs; what torch.export makes a program of."""
 
 from collections.abc import Mapping
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,11 +10,8 @@ from vitrail.base.errors import ConfigError
 from vitrail.base.shapes import Images
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
+from vitrail.runtime.card import Entry
 from vitrail.runtime.fitting import fit
-
-Entry = Literal["image", "pixels", "input"]
-"""What goes in: whole images of any size (uint8, batch height width channel), the same at the model's size, or the
-model's own input (float32, batch channel height width, normalised)."""
 
 TOP = 5
 """Classes that the outputs `top_classes` and `top_probabilities` have, the most probable first."""

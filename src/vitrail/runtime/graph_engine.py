@@ -1,7 +1,8 @@
 """An engine around a graph that another runtime runs."""
 
 import hashlib
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 import torch
@@ -10,8 +11,10 @@ from vitrail.base.errors import InputError
 from vitrail.base.shapes import Logits, PixelBatch, Representation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.transforms import normalise
+from vitrail.model.info import ModelInfo
+from vitrail.runtime.card import Entry
 from vitrail.runtime.choice import Precision
-from vitrail.runtime.graph import Entry
+from vitrail.runtime.exported import Exported
 from vitrail.runtime.session import Session
 
 
@@ -34,6 +37,8 @@ class GraphEngine:
     """What goes in."""
     precision: Precision = "float32"
     """The numbers that it computes with."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The graph's own name for each output, where it is another."""
     concurrent: bool = False
     """The runtime has threads of its own, so that one call at a time keeps all cores busy."""
 
@@ -68,10 +73,11 @@ class GraphEngine:
 
     def output(self, name: str, pixels: PixelBatch) -> torch.Tensor:
         """Return one output of the graph for images at the model's size."""
-        if name not in self.session.outputs:
+        own = self.names.get(name, name)
+        if own not in self.session.outputs:
             listed = ", ".join(self.session.outputs)
             raise InputError(f"the graph has no output {name}, only {listed}; export the model with `vitrail export`.")
-        (values,) = self.session.run(self.inputs(pixels), [name])
+        (values,) = self.session.run(self.inputs(pixels), [own])
         return torch.from_numpy(np.asarray(values))
 
     def inputs(self, pixels: PixelBatch) -> np.ndarray:
@@ -95,3 +101,26 @@ def on_canvas(images: np.ndarray, how: Preprocessing) -> np.ndarray:
     canvas = np.zeros((len(images), *whole, images.shape[3]), np.uint8)
     canvas[:, top : top + height, left : left + width] = images
     return canvas
+
+
+def exported_engine(exported: Exported) -> tuple[GraphEngine, ModelInfo]:
+    """Return an engine for an exported file, and what the file says about the model."""
+    card = exported.card
+    engine = GraphEngine(
+        exported.session,
+        card.preprocessing,
+        num_outputs=card.num_classes,
+        feature_width=card.feature_width,
+        source=exported.digest,
+        entry=card.entry,
+        precision=card.precision,
+        names=exported.names,
+    )
+    info = ModelInfo(
+        labels=card.labels,
+        preprocessing=card.preprocessing,
+        provenance=card.provenance,
+        digest=exported.digest,
+        notes=card.notes,
+    )
+    return engine, info

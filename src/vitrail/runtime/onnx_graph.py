@@ -3,21 +3,25 @@
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 
 import torch
 from torch.export import ExportedProgram
 
-from vitrail.base.errors import InputError
+from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.extras import require
+from vitrail.base.numbers import check_whole
 
-OPSET = 20
-"""The version of ONNX's operations; the first with GELU is 20."""
+OPSET, OLDEST, NEWEST = 20, 18, 23
+"""The version of ONNX's operations that is written, and those that can be: 20 is the first with GELU."""
+MOST_BYTES = 2**31 - 1
+"""What an ONNX file can hold in one piece."""
 
 
 def onnx_bytes(program: ExportedProgram, names: Sequence[str], *, opset: int = OPSET) -> bytes:
     """Return the content of an ONNX file with outputs of these names and everything inside: no file beside it."""
+    check_opset(opset)
     for package in ("onnx", "onnxscript"):
         require(package, extra="onnx", purpose="writing an ONNX file")
     with _quiet():
@@ -32,7 +36,33 @@ def onnx_bytes(program: ExportedProgram, names: Sequence[str], *, opset: int = O
         )
     if exported is None:
         raise InputError("torch did not return an ONNX program.")
-    return exported.model_proto.SerializeToString()
+    proto = exported.model_proto
+    if proto.ByteSize() > MOST_BYTES:
+        raise InputError(
+            "the model has more than 2 GB, which one ONNX file cannot hold; export it for OpenVINO, to a name that "
+            "ends in .xml."
+        )
+    proto.producer_name = "vitrail"
+    return proto.SerializeToString()
+
+
+def check_opset(opset: int) -> None:
+    """Refuse a version of ONNX's operations that cannot be written."""
+    check_whole("opset", opset)
+    if not OLDEST <= opset <= NEWEST:
+        raise ConfigError(
+            f"`opset` is {opset}, but graphs can be written with {OLDEST} to {NEWEST}; older ones lack operations that "
+            "models need."
+        )
+
+
+def with_properties(content: bytes, facts: Mapping[str, str]) -> bytes:
+    """Store texts beside the graph of an ONNX file, and check it by the rules of ONNX."""
+    onnx = require("onnx", extra="onnx", purpose="writing an ONNX file")
+    proto = onnx.load_model_from_string(content)
+    onnx.checker.check_model(proto)
+    onnx.helper.set_model_props(proto, dict(facts))
+    return bytes(proto.SerializeToString())
 
 
 @contextmanager

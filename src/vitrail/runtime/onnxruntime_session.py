@@ -11,9 +11,12 @@ import numpy as np
 from vitrail.base.errors import CheckpointError
 from vitrail.base.extras import require
 from vitrail.runtime.choice import PACKAGES
+from vitrail.runtime.session import check_inputs
 
 FATAL = 4
 """The level of its log above which nothing is: what it refuses is raised too."""
+
+_KINDS = {"tensor(float)": "float32", "tensor(uint8)": "uint8"}
 
 
 class OnnxRuntimeSession:
@@ -35,9 +38,18 @@ class OnnxRuntimeSession:
             raise CheckpointError(
                 f"{called} does not run in ONNX Runtime {self.version}: {' '.join(str(error).split())[:200]}"
             ) from None
-        (self.input,) = (value.name for value in self.session.get_inputs())
-        self.outputs = tuple(value.name for value in self.session.get_outputs())
+        inputs, outputs = self.session.get_inputs(), self.session.get_outputs()
+        check_inputs([value.name for value in inputs], called)
+        self.input = inputs[0].name
+        self.shape, self.kind = _sides(inputs[0].shape), _KINDS.get(inputs[0].type, inputs[0].type)
+        self.outputs = tuple(value.name for value in outputs)
+        self.output_shapes = tuple(_sides(value.shape) for value in outputs)
+        self.properties = dict(self.session.get_modelmeta().custom_metadata_map)
 
     def run(self, images: np.ndarray, outputs: Sequence[str]) -> list[Any]:
         """Return the named outputs for a batch."""
         return list(self.session.run(list(outputs), {self.input: images}))
+
+
+def _sides(shape: Sequence[Any]) -> tuple[int | None, ...]:
+    return tuple(side if isinstance(side, int) else None for side in shape)

@@ -9,10 +9,14 @@ import numpy as np
 
 from vitrail.base.errors import CheckpointError
 from vitrail.base.extras import require
+from vitrail.runtime.card import KEY
 from vitrail.runtime.choice import PACKAGES, Precision
+from vitrail.runtime.session import check_inputs
 
 HINTS: dict[Precision, str] = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
 """In which numbers it computes what is not quantised; left to itself, it takes bfloat16 where the processor has it."""
+
+_KINDS = {"f32": "float32", "u8": "uint8"}
 
 
 class OpenVinoSession:
@@ -32,13 +36,19 @@ class OpenVinoSession:
         }
         try:
             core = runtime.Core()
-            graph = core.read_model(model) if isinstance(model, Path) else model
+            graph = core.read_model(model) if isinstance(model, Path | bytes) else model
+            check_inputs([value.get_any_name() for value in graph.inputs], called)
+            place = [KEY, "card"]
+            self.properties = {KEY: str(graph.get_rt_info(place).value)} if graph.has_rt_info(place) else {}
             self.compiled = core.compile_model(graph, "CPU", settings)
         except RuntimeError as error:
             raise CheckpointError(
                 f"{called} does not run in OpenVINO {self.version}: {' '.join(str(error).split())[:200]}"
             ) from None
+        (images,) = self.compiled.inputs
+        self.shape, self.kind = _sides(images), _KINDS.get(images.element_type.get_type_name(), "another type")
         self.outputs = tuple(output.get_any_name() for output in self.compiled.outputs)
+        self.output_shapes = tuple(_sides(output) for output in self.compiled.outputs)
         self.places = {name: place for place, name in enumerate(self.outputs)}
         self.requests = threading.local()
 
@@ -49,3 +59,7 @@ class OpenVinoSession:
             request = self.requests.own = self.compiled.create_infer_request()
         request.infer([images])
         return [request.get_output_tensor(self.places[name]).data.copy() for name in outputs]
+
+
+def _sides(port: Any) -> tuple[int | None, ...]:
+    return tuple(side.get_length() if side.is_static else None for side in port.partial_shape)

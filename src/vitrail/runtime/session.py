@@ -5,6 +5,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from vitrail.base.errors import CheckpointError
+
 
 @runtime_checkable
 class Session(Protocol):
@@ -19,8 +21,32 @@ class Session(Protocol):
         """The runtime's version."""
 
     @property
+    def shape(self) -> tuple[int | None, ...]:
+        """The shape of the input; None for what may be of any size."""
+
+    @property
+    def kind(self) -> str:
+        """The type of the input, such as uint8 or float32."""
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the outputs."""
 
+    @property
+    def output_shapes(self) -> tuple[tuple[int | None, ...], ...]:
+        """Their shapes."""
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The texts that the author of the file stored beside the graph."""
+
     def run(self, images: np.ndarray, outputs: Sequence[str]) -> list[Any]:
         """Return the named outputs for a batch, as arrays."""
+
+
+def check_inputs(names: Sequence[str], called: str) -> None:
+    """Refuse a graph with another number of inputs than one."""
+    if len(names) != 1:
+        raise CheckpointError(
+            f"{called} has {len(names)} inputs ({', '.join(names)}), but a graph with one, the images, is needed."
+        )

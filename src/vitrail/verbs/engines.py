@@ -27,6 +27,8 @@ from vitrail.model.contract import Model
 from vitrail.model.cost import cost
 from vitrail.model.patches import Size
 from vitrail.runtime.choice import EngineName, Precision, install_command, missing_packages
+from vitrail.runtime.exported import ENGINES as RUNNERS
+from vitrail.runtime.exported import is_exported
 from vitrail.runtime.timing import gemm_peak
 from vitrail.verbs.computing import computing
 from vitrail.verbs.engine_trial import Trial, run_trial
@@ -56,9 +58,9 @@ class EngineSpeed:
     start_up: float
     """Seconds from the start of the process to the first answer."""
     agreement: float
-    """The share of images with the first class that torch in float32 gives; NaN without classes."""
+    """The share of images with the first class of the reference: torch in float32, or an exported file's own engine."""
     difference: float
-    """The largest difference of a logit from torch's in float32, as a share of the range of logits."""
+    """The largest difference of a logit from the reference, as a share of the range of logits."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -75,13 +77,20 @@ class EngineTable(Tabular):
     """Multiply-accumulates in a second of the fastest product of matrices in float32."""
     limit: float
     """Images in a second at that speed, if the model were nothing but such products; NaN where its cost is unknown."""
+    reference: str
+    """The engine with which the others are compared."""
     failed: tuple[str, ...] = ()
     """Engines that were not measured, a sentence each."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""
         rows = [{name: _finite(value) for name, value in asdict(speed).items()} for speed in self.speeds]
-        machine = {"peak": self.peak, "limit": _finite(self.limit), "failed": list(self.failed)}
+        machine = {
+            "reference": self.reference,
+            "peak": self.peak,
+            "limit": _finite(self.limit),
+            "failed": list(self.failed),
+        }
         return {"model": self.model, "threads": self.threads, "speeds": rows, **machine}
 
     def tables(self) -> list[Table]:
@@ -104,7 +113,7 @@ class EngineTable(Tabular):
         limit = "" if math.isnan(self.limit) else f", {self.limit:.1f} images/s of this model"
         notes = (
             f"The limit in float32 is {2 * self.peak / 1e9:.0f} GFLOP/s{limit}: the fastest product of matrices here.",
-            f"Agreement and difference are to torch in float32, on {IMAGES} images of the embedded sample.",
+            f"Agreement and difference are to {self.reference}, on {IMAGES} images of the embedded sample.",
             *self.failed,
         )
         title = f"{self.model}, {self.threads} threads"
@@ -150,16 +159,23 @@ def engines(
             image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device="cpu"
         )
         with open_network(os.fspath(path), file=file, threads=threads, note=note) as (network, _):
+            pairs = candidates(path, getattr(network.engine, "precision", "float32"))
             macs = math.nan if network.config is None else cost(network.config).macs
             np.save(Path(folder) / "pixels.npy", sample_pixels(network.engine.preprocessing).numpy())
             used = torch.get_num_threads()
         with computing(threads, "cpu", note):
             peak = gemm_peak()
         speeds, failed = _measure_all(
-            os.fspath(path), Path(folder), tuple(batch), file, tuple(engine), threads, seconds, progress
+            os.fspath(path), Path(folder), tuple(batch), file, pairs, tuple(engine), threads, seconds, progress
         )
     return EngineTable(
-        model=name, threads=used, speeds=tuple(speeds), peak=peak, limit=peak / macs, failed=tuple(failed)
+        model=name,
+        threads=used,
+        speeds=tuple(speeds),
+        peak=peak,
+        limit=peak / macs,
+        reference=" in ".join(pairs[0]),
+        failed=tuple(failed),
     )
 
 
@@ -168,16 +184,18 @@ def _measure_all(
     folder: Path,
     batches: tuple[int, ...],
     file: FileSettings,
+    pairs: list[tuple[EngineName, Precision]],
     chosen: tuple[EngineName, ...],
     threads: int | None,
     seconds: float,
     progress: Progress,
 ) -> tuple[list[EngineSpeed], list[str]]:
-    """Run a trial of each engine, torch in float32 first, with which the others are compared."""
+    """Run a trial of each engine; the first is the one with which the others are compared."""
     speeds: list[EngineSpeed] = []
     failed: list[str] = []
-    pairs = [pair for pair in candidates() if not chosen or pair[0] in chosen or pair == ("torch", "float32")]
-    for name, precision in progress(pairs, total=len(pairs), title="measuring engines"):
+    base = folder / f"{pairs[0][0]}-{pairs[0][1]}.npy"
+    used = [pair for pair in pairs if not chosen or pair[0] in chosen or pair == pairs[0]]
+    for name, precision in progress(used, total=len(used), title="measuring engines"):
         if missing_packages(name):
             failed.append(f"{name} is not installed; to measure it, run `{install_command(name)}`.")
             continue
@@ -199,7 +217,7 @@ def _measure_all(
         if "error" in result:
             failed.append(f"{name} in {precision}: {result['error']}")
             continue
-        agreement, difference = compare(np.load(answers), np.load(folder / "torch-float32.npy"))
+        agreement, difference = compare(np.load(answers), np.load(base))
         for timing in result["timings"] if not chosen or name in chosen else ():
             speeds.append(
                 _speed(name, precision, timing, start_up=result["start_up"], agreement=agreement, difference=difference)
@@ -207,8 +225,10 @@ def _measure_all(
     return speeds, failed
 
 
-def candidates() -> list[tuple[EngineName, Precision]]:
-    """Return the engines and precisions that a file of weights can have on this processor."""
+def candidates(path: Path, precision: Precision) -> list[tuple[EngineName, Precision]]:
+    """Return the engines and precisions that a file can have on this processor, the one of reference first."""
+    if is_exported(path):
+        return [(name, precision) for name in RUNNERS[path.suffix.lower()]]
     pairs: list[tuple[EngineName, Precision]] = [
         *(("torch", "float32"), ("compiled", "float32"), ("onnxruntime", "float32"), ("openvino", "float32"))
     ]

@@ -21,6 +21,8 @@ from vitrail.model.patches import Size
 from vitrail.prediction.classifier import Classifier
 from vitrail.runtime.choice import EngineChoice
 from vitrail.runtime.engine import Engine, TorchEngine, torch_engine
+from vitrail.runtime.exported import is_exported, open_exported
+from vitrail.runtime.graph_engine import exported_engine
 from vitrail.runtime.make import make_engine
 from vitrail.runtime.zeroshot import TextEmbeddings, read_text_embeddings, zero_shot
 from vitrail.verbs.computing import computing
@@ -56,6 +58,16 @@ class FileSettings:
         """The settings of the model that have a value."""
         named = {"image_size": self.image_size, "num_heads": self.num_heads, "architecture": self.architecture}
         return {name: value for name, value in named.items() if value is not None}
+
+    def for_graph(self, name: str) -> str | None:
+        """Refuse settings of weights for a graph, which has its own; return the preset of its preprocessing."""
+        given = [setting for setting in self.overrides if setting != "architecture"]
+        if given:
+            listed = ", ".join(f"`{setting}`" for setting in given)
+            raise ConfigError(f"{name} is a graph that was exported with its settings; leave out {listed}.")
+        if str(self.device) not in ("auto", "cpu"):
+            raise ConfigError(f"{name} is a graph that runs on the CPU, not on {self.device}; leave out `device`.")
+        return self.architecture
 
     def check(self, device: torch.device) -> None:
         """Refuse settings of a file, and another device, for a model that is in memory on a device."""
@@ -104,6 +116,12 @@ def open_network(
     the engine, for `batch` images at once.
     """
     float32 = float32 and choice.precision is None
+    if isinstance(model, str | os.PathLike) and is_exported(model):
+        if preprocessing is not None:
+            raise ConfigError("preprocessing is given, but an exported file has its own; leave it out.")
+        with computing(threads, file.device, note) as ranks:
+            yield _of_exported(model, file, choice), ranks
+        return
     if isinstance(model, str | os.PathLike):
         with computing(threads, file.device, note) as ranks:
             contents = read(os.fspath(model), pickle=file.pickle, resident=True, **file.overrides)
@@ -153,6 +171,15 @@ def _in_memory(device: torch.device, file: FileSettings, threads: int | None, no
     file.check(device)
     with computing(threads, device, note) as ranks:
         yield ranks
+
+
+def _of_exported(model: str | os.PathLike[str], file: FileSettings, choice: EngineChoice) -> Network:
+    """Open a graph that was exported by us, or by another tool."""
+    exported = open_exported(
+        model, choice, threads=torch.get_num_threads(), architecture=file.for_graph(os.fspath(model))
+    )
+    engine, info = exported_engine(exported)
+    return Network(engine=engine, name=os.fspath(model), info=info, digest=exported.digest, notes=info.notes)
 
 
 def _with_engine(network: Network, choice: EngineChoice, batch: int | None, note: Note) -> Network:

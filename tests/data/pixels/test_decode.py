@@ -17,7 +17,7 @@ from PIL.PngImagePlugin import PngInfo
 from tests.data.corpus_images import HEIGHT, WIDTH, bad, bomb, exif, good, saved, sixteen_bit_colours, turned, ycck
 from tests.golden.preprocessing_images import photo
 from vitrail.base.errors import ImageError
-from vitrail.data.pixels import decode as decode_module
+from vitrail.data.pixels import encoded as decode_module
 from vitrail.data.pixels.decode import Header, decode, from_array, from_pil, probe, to_channels
 
 GOOD, BAD = good(), bad()

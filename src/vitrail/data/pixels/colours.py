@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 
 import numpy as np
-import torch
 from PIL import Image
 
 from vitrail.base.errors import ImageError
-from vitrail.base.shapes import NewPixels, Pixels
 from vitrail.data.pixels.orientation import PixelArray
 
 _SIXTEEN_BITS = ("I", "I;16", "I;16L", "I;16B", "I;16N")
@@ -71,36 +69,19 @@ def _sixteen_bits(image: Image.Image) -> PixelArray:
     return np.repeat(grey[:, :, None], 3, axis=2)
 
 
-def from_array(array: np.ndarray) -> Pixels:
-    """Turn height x width, or height x width x channel, of uint8 into pixels that share the array's memory if it can.
-
-    An array that is read-only, or whose rows are not in order, is copied.
-    """
-    if array.dtype != np.uint8:
-        raise ImageError(f"an image array must be of uint8, 0 to 255, not {array.dtype}; scale it first.")
-    if array.ndim not in (2, 3) or 0 in array.shape:
-        raise ImageError(
-            f"an image array must be height x width or height x width x channel, and not empty, not {array.shape}."
-        )
-    array = array[:, :, None] if array.ndim == 2 else array
-    if not array.flags.c_contiguous or not array.flags.writeable:
-        array = np.array(array, order="C")
-    return torch.from_numpy(array).permute(2, 0, 1)
-
-
-def to_channels(pixels: Pixels, channels: int) -> NewPixels:
+def array_to_channels(pixels: PixelArray, channels: int) -> PixelArray:
     """Give an image another number of channels: grey repeated for three, ITU-R 601 luma for one."""
-    own = pixels.shape[0]
+    own = pixels.shape[2]
     if own == channels:
         return pixels
     if own == 1 and channels == 3:
-        return pixels.permute(1, 2, 0).repeat(1, 1, 3).permute(2, 0, 1)
+        return np.repeat(pixels, 3, axis=2)
     if own == 3 and channels == 1:
-        grey = pixels.new_empty(1, *pixels.shape[1:])
-        for top, left, bottom, right in _pieces(*pixels.shape[1:]):
-            red, green, blue = pixels[:, top:bottom, left:right].to(torch.int32)
+        grey = np.empty((*pixels.shape[:2], 1), np.uint8)
+        for top, left, bottom, right in _pieces(*pixels.shape[:2]):
+            red, green, blue = pixels[top:bottom, left:right].astype(np.int32).transpose(2, 0, 1)
             luma = (red * _LUMA[0] + green * _LUMA[1] + blue * _LUMA[2] + (1 << 15)) >> 16
-            grey[0, top:bottom, left:right] = luma
+            grey[top:bottom, left:right, 0] = luma
         return grey
     raise ImageError(
         f"an image of {own} channels cannot become one of {channels}; "

@@ -13,9 +13,9 @@ import numpy as np
 
 from vitrail.base.limits import IMAGE_PIXELS
 from vitrail.base.shapes import Pixels
-from vitrail.data.pixels.colours import from_array
 from vitrail.data.pixels.jpeg import EXIF, SCAN, SEQUENTIAL, segments
 from vitrail.data.pixels.orientation import UPRIGHT, orientation_of
+from vitrail.data.pixels.tensors import from_array
 
 try:
     import simplejpeg  # type: ignore[import-untyped, import-not-found, unused-ignore]

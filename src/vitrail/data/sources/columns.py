@@ -16,7 +16,7 @@ from vitrail.base.errors import InputError
 from vitrail.base.memory import check_memory
 from vitrail.base.reading import open_regular
 from vitrail.data.budget import Skipped
-from vitrail.data.index import Names
+from vitrail.data.names import Names
 from vitrail.data.sources.pile import Codebook
 
 _CHUNK = 1 << 24

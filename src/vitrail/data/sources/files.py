@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrail.base.errors import ImageError
+from vitrail.base.errors import ImageError, did_you_mean
 from vitrail.base.files import name_text
 from vitrail.base.limits import IMAGE_BYTES
-from vitrail.data.index import Names, Rows
+from vitrail.data.names import Names, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,3 +115,15 @@ def is_file_in(folder: Path, path: Path) -> bool:
 def real_folders(*folders: Path | None) -> tuple[bytes, ...]:
     """Return the real paths of folders that may be read."""
     return tuple(os.fsencode(os.path.realpath(folder)) for folder in folders if folder is not None)
+
+
+def missing(name: str) -> str:
+    """Return the sentence about a missing file, with similar names."""
+    if "://" in name:
+        return "it is not on this machine, and nothing is fetched; give a file."
+    path = Path(name)
+    try:
+        beside = [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        beside = []
+    return f"there is no such file.{did_you_mean(path.name, beside)}"

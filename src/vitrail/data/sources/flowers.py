@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from vitrail.base.errors import InputError
-from vitrail.data.index import names_of
+from vitrail.data.names import names_of
 from vitrail.data.sources.files import Files, is_file_in, real_folders
 from vitrail.data.sources.matlab import read_matlab
 from vitrail.data.sources.pile import NO_SPLIT, Pile

@@ -18,11 +18,11 @@ import numpy as np
 from vitrail.base.errors import InputError
 from vitrail.base.files import name_text
 from vitrail.data.budget import Skipped
-from vitrail.data.dataset import UNLABELLED
-from vitrail.data.index import Names, NamesBuilder, names_of
+from vitrail.data.names import Names, NamesBuilder, names_of
 from vitrail.data.sources import imagenet
 from vitrail.data.sources.files import Files, is_inside, real_folders
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, is_image, sort_classes, split_of
+from vitrail.data.stored import UNLABELLED
 
 _OUTSIDE = "a link to a place outside the given folder, which is not read"
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.base.limits import IMAGE_BYTES
-from vitrail.data.index import Names, map_arrays, write_arrays
+from vitrail.data.index import map_arrays, write_arrays
+from vitrail.data.names import Names
 from vitrail.data.sources.files import Files, real_folders
 from vitrail.data.sources.pile import Pile
 from vitrail.data.sources.shards import ShardPictures

@@ -18,7 +18,7 @@ from vitrail.base.files import atomic_write
 from vitrail.base.reading import parse_json, text_lines
 from vitrail.base.rows import unguarded, write_csv
 from vitrail.data.budget import Skipped
-from vitrail.data.index import NamesBuilder
+from vitrail.data.names import NamesBuilder
 from vitrail.data.sources import columns
 from vitrail.data.sources.files import Files, real_folders
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Pile, is_number, sort_classes, split_of

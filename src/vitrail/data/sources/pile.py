@@ -10,7 +10,7 @@ from jaxtyping import Int
 
 from vitrail.base.errors import InputError
 from vitrail.data.budget import Skipped
-from vitrail.data.dataset import UNLABELLED, Pictures
+from vitrail.data.stored import UNLABELLED, Pictures
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".jfif", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 MOST_CLASSES = 1_000_000

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Int
 
 from vitrail.data.budget import Skipped
-from vitrail.data.index import Names
+from vitrail.data.names import Names
 from vitrail.data.sources.files import is_inside, real_folders
 
 Rows = Int[np.ndarray, "kept"]

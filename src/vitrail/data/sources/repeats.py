@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int, UInt64
 
 from vitrail.data.budget import Skipped, named
-from vitrail.data.index import Names
+from vitrail.data.names import Names
 
 Rows = Int[np.ndarray, "image"]
 Repeated = Int[np.ndarray, "repeated"]

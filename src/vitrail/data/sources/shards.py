@@ -21,7 +21,7 @@ from vitrail.base.errors import ImageError, InputError
 from vitrail.base.limits import IMAGE_BYTES
 from vitrail.base.reading import read_text
 from vitrail.data.budget import Skipped
-from vitrail.data.index import Names, NamesBuilder
+from vitrail.data.names import Names, NamesBuilder
 from vitrail.data.sources.files import digest_rows, is_file_in
 from vitrail.data.sources.pile import NO_SPLIT, Codebook, Codes, Pile, class_name, is_image, is_number, sort_classes
 from vitrail.data.sources.tar import DamagedError, Member, members

@@ -16,7 +16,7 @@ import numpy as np
 
 from vitrail.base.errors import InputError
 from vitrail.base.reading import read_bytes
-from vitrail.data.index import NamesBuilder
+from vitrail.data.names import NamesBuilder
 from vitrail.data.sources.columns import problem_with
 from vitrail.data.sources.files import Files, is_file_in, real_folders
 from vitrail.data.sources.pile import MOST_CLASSES, Pile
