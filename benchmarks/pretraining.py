@@ -1,66 +1,189 @@
 """What pre-training without labels is worth: each objective for N minutes, then few labels, against from scratch.
 
-    python benchmarks/pretraining.py DATA --minutes 30 [--finetune-minutes 5] [--seeds 3] [--out runs/pretraining]
+    python benchmarks/pretraining.py DATA [--other OTHER] [--minutes 30] [--finetune-minutes 5] [--seeds 3]
 
-For each seed and objective: `vitrail pretrain` for --minutes, few-shot accuracy of the frozen features, then
-`vitrail finetune` with 1%, 10% and 100% of the labels for --finetune-minutes. Against it, with the same total time and
-the same labels: the same encoder from scratch, and the rule of `vitrail train`. Every part is a run in a folder of its
-own under --out: called again, finished parts are read, and stopped ones resumed. Prints a table, and JSON at the end.
+One command runs the whole study and prints before the first step how long it will take: with its defaults nine to ten
+hours a seed. For each seed there are these starts, each of --minutes (but for the shorter one):
+
+| start                                                     | part       |
+|-----------------------------------------------------------|------------|
+| masked-patch, mae, dino, moco, by the rule of `pretrain`  | objectives |
+| masked-patch with the targets `downsized` and `patch`     | targets    |
+| masked-patch with 15% of patches corrupted                | rate       |
+| masked-patch for a third of the minutes                   | steps      |
+| supervised, by `vitrail train` on other data (--other)    | supervised |
+
+Each start is measured by few-shot accuracy of its frozen features, and by `vitrail finetune` for --finetune-minutes
+with 1%, 10% and 100% of the labels. Against them, with the same labels and the same total time: the encoder of the
+objectives from scratch, and the rule of `vitrail train`. All runs are folders under --out, and every figure is written
+to figures.json there at once: called again after any stop, what is finished is read and the rest resumes.
 """
 
 import argparse
 import json
 import statistics
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import vitrail
+from vitrail.base.files import write_whole
 from vitrail.base.settings import to_dict
 from vitrail.runs.choose_pretraining import RULES
 
-
-def pretrained(args: argparse.Namespace, objective: str, seed: int):
-    return vitrail.pretrain(
-        args.data,
-        objective=objective,
-        minutes=args.minutes,
-        seed=seed,
-        threads=args.threads,
-        out=args.out / f"{objective}-{seed}",
-    )
+PARTS = ("objectives", "targets", "rate", "steps", "supervised")
+SCRATCH = ("scratch, same encoder", "scratch, the rule")
+TOTAL = "all labels"
 
 
-def finetuned(args: argparse.Namespace, start: Path, share: float, seed: int, name: str) -> float:
-    run = vitrail.finetune(
-        args.data,
-        start=start,
-        fraction=share,
-        batch=args.batch,
-        minutes=args.finetune_minutes,
-        quick=True,
-        seed=seed,
-        threads=args.threads,
-        out=args.out / f"{name}-{share:g}-{seed}",
-    )
-    assert run.accuracy is not None
-    return run.accuracy
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """A model to start from: what it learns, and for how long."""
+
+    name: str
+    minutes: float
+    objective: str | None = None
+    """None is supervised, on other data."""
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
-def scratch(args: argparse.Namespace, share: float, seed: int, name: str, settings: dict) -> float:
-    run = vitrail.train(
-        args.data,
-        fraction=share,
-        batch=args.batch,
-        minutes=args.minutes + args.finetune_minutes,
-        seed=seed,
-        threads=args.threads,
-        settings=settings,
-        out=args.out / f"{name}-{share:g}-{seed}",
-    )
-    assert run.accuracy is not None
-    return run.accuracy
+def starts(args: argparse.Namespace) -> list[Start]:
+    """List what is pre-trained for every seed."""
+    masked = {"objective": "masked-patch", "minutes": args.minutes}
+    parts = {
+        "objectives": [Start(name=name, objective=name, minutes=args.minutes) for name in args.objectives],
+        "targets": [
+            Start(name=f"masked-patch, {target}", settings={"objective.target": target}, **masked)
+            for target in ("downsized", "patch")
+        ],
+        "rate": [Start(name="masked-patch, rate 0.15", settings={"objective.rate": 0.15}, **masked)],
+        "steps": [Start(name="masked-patch, a third of the time", objective="masked-patch", minutes=args.minutes / 3)],
+        "supervised": [Start(name="supervised, other data", minutes=args.minutes)] if args.other else [],
+    }
+    return [start for part in args.parts for start in parts[part]]
 
 
-def same_encoder(config) -> dict:
+class Study:
+    """The figures of a study, by seed, row and column, in a file that is written after each."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args, self.path = args, args.out / "figures.json"
+        self.figures: dict[str, float] = json.loads(self.path.read_text()) if self.path.exists() else {}
+
+    def measure(self, seed: int, row: str, column: str, measurement: Callable[[], float]) -> None:
+        """Take a figure that is known, or measure and keep it."""
+        name = f"{seed}/{row}/{column}"
+        if name not in self.figures:
+            self.figures[name] = measurement()
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path, (json.dumps(self.figures, indent=1) + "\n").encode())
+        print(f"seed {seed}  {row:36}{column:12}{self.figures[name]:8.2%}", flush=True)
+
+    def run(self) -> None:
+        """Measure everything, seed by seed."""
+        args = self.args
+        for seed in range(args.seeds):
+            encoder: dict[str, Any] = {}
+            for start in starts(args):
+                folder = args.out / f"{start.name.replace(', ', '-').replace(' ', '-')}-{seed}"
+                run = self.pretrained(start, folder, seed)
+                encoder = encoder or (same_encoder(run.config) if start.objective else {})
+                model = run.model_file
+                self.measure(seed, start.name, f"{args.shots} shots", partial(self.few_shot, model))
+                for share in args.shares:
+                    self.measure(
+                        seed,
+                        start.name,
+                        label(share),
+                        partial(self.finetuned, model, folder, share, seed),
+                    )
+            for row, settings in zip(SCRATCH, (encoder, {}), strict=True):
+                for share in args.shares:
+                    self.measure(
+                        seed,
+                        row,
+                        label(share),
+                        partial(self.scratch, row, settings, share, seed),
+                    )
+
+    def pretrained(self, start: Start, folder: Path, seed: int):
+        """Return the run of a start."""
+        common = {"minutes": start.minutes, "seed": seed, "threads": self.args.threads, "out": folder}
+        if start.objective is None:
+            return vitrail.train(self.args.other, **common)
+        return vitrail.pretrain(self.args.data, objective=start.objective, settings=start.settings, **common)
+
+    def few_shot(self, model: Path) -> float:
+        """Return the accuracy of least squares on the features of a few images of each class."""
+        return vitrail.fewshot(model, self.args.data, shots=[self.args.shots], seeds=3, cache=False).scores[0].mean
+
+    def finetuned(self, model: Path, folder: Path, share: float, seed: int) -> float:
+        """Return the accuracy after fine-tuning with a share of the labels."""
+        return accuracy(
+            vitrail.finetune(
+                self.args.data,
+                start=model,
+                fraction=share,
+                batch=self.args.batch,
+                minutes=self.args.finetune_minutes,
+                quick=True,
+                seed=seed,
+                threads=self.args.threads,
+                out=folder.with_name(f"{folder.name}-finetuned-{share:g}"),
+            )
+        )
+
+    def scratch(self, row: str, settings: dict[str, Any], share: float, seed: int) -> float:
+        """Return the accuracy of training with a share of the labels for the whole time."""
+        return accuracy(
+            vitrail.train(
+                self.args.data,
+                fraction=share,
+                batch=self.args.batch,
+                minutes=self.args.minutes + self.args.finetune_minutes,
+                seed=seed,
+                threads=self.args.threads,
+                settings=settings,
+                out=self.args.out / f"{row.replace(', ', '-').replace(' ', '-')}-{share:g}-{seed}",
+            )
+        )
+
+    def show(self) -> None:
+        """Print means over seeds with their spread."""
+        cells: dict[tuple[str, str], list[float]] = {}
+        for name, value in self.figures.items():
+            _, row, column = name.split("/")
+            cells.setdefault((row, column), []).append(value)
+        rows, columns = (list(dict.fromkeys(names)) for names in zip(*cells, strict=True))
+        print("\n" + f"{'':38}" + "".join(f"{column:>18}" for column in columns))
+        for row in rows:
+            print(f"{row:38}" + "".join(f"{spread(cells.get((row, column), [])):>18}" for column in columns))
+
+
+def accuracy(run: Any) -> float:
+    """Return the accuracy of a run on its test images."""
+    if run.accuracy is None:
+        raise SystemExit("the data have no labels to be measured with; give data with labels.")
+    return float(run.accuracy)
+
+
+def label(share: float) -> str:
+    """Name a share of the labels."""
+    return TOTAL if share == 1 else f"{share:.3g} of labels"
+
+
+def spread(values: list[float]) -> str:
+    """Write the mean with the deviation over seeds."""
+    if not values:
+        return "-"
+    deviation = f" +- {100 * statistics.stdev(values):.2f}" if len(values) > 1 else ""
+    return f"{100 * statistics.mean(values):.2f}{deviation}"
+
+
+def same_encoder(config: Any) -> dict[str, Any]:
     """Return the settings that make `train` take the encoder of a run, with a head of its own."""
     own = {
         f"model.{name}": value for name, value in to_dict(config.model).items() if name not in ("kind", "num_classes")
@@ -68,52 +191,35 @@ def same_encoder(config) -> dict:
     return own | {"preprocessing.image_size": config.preprocessing.image_size}
 
 
-def measure(args: argparse.Namespace) -> dict[str, dict[str, list[float]]]:
-    figures: dict[str, dict[str, list[float]]] = {}
-
-    def note(row: str, column: str, value: float) -> None:
-        figures.setdefault(row, {}).setdefault(column, []).append(value)
-        print(f"{row:24}{column:12}{value:8.2%}", flush=True)
-
-    for seed in range(args.seeds):
-        encoder: dict = {}
-        for objective in args.objectives:
-            run = pretrained(args, objective, seed)
-            encoder = encoder or same_encoder(run.config)
-            shots = vitrail.fewshot(run.model_file, args.data, shots=[args.shots], seeds=3, cache=False)
-            note(objective, f"{args.shots} shots", shots.scores[0].mean)
-            for share in args.shares:
-                note(objective, f"{share:.0%}", finetuned(args, run.model_file, share, seed, f"{objective}-finetuned"))
-        for share in args.shares:
-            note("scratch, same encoder", f"{share:.0%}", scratch(args, share, seed, "scratch-same", encoder))
-            note("scratch, the rule", f"{share:.0%}", scratch(args, share, seed, "scratch-rule", {}))
-    return figures
+def hours(args: argparse.Namespace) -> float:
+    """Return how long the whole study takes, without few-shot evaluations, which take seconds."""
+    learning = sum(start.minutes + len(args.shares) * args.finetune_minutes for start in starts(args))
+    scratch = len(SCRATCH) * len(args.shares) * (args.minutes + args.finetune_minutes)
+    return args.seeds * (learning + scratch) / 60
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
+    parser.add_argument("--other", help="data with labels for supervised pre-training")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--finetune-minutes", type=float, default=5.0)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--shots", type=int, default=10)
     parser.add_argument("--batch", type=int, default=None, help="images in a step with labels; 1%% may need fewer")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.1, 1.0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--objectives", nargs="+", choices=list(RULES), default=list(RULES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/pretraining"))
     args = parser.parse_args()
-    figures = measure(args)
-    columns = list(dict.fromkeys(column for row in figures.values() for column in row))
-    print("\n" + f"{'':24}" + "".join(f"{column:>18}" for column in columns))
-    for row, values in figures.items():
-        cells = []
-        for column in columns:
-            found = values.get(column, [])
-            spread = statistics.stdev(found) if len(found) > 1 else 0.0
-            cells.append(f"{100 * statistics.mean(found):.2f} +- {100 * spread:.2f}" if found else "-")
-        print(f"{row:24}" + "".join(f"{cell:>18}" for cell in cells))
-    print(json.dumps({"minutes": args.minutes, "finetune_minutes": args.finetune_minutes, "figures": figures}))
+    print(f"{len(starts(args))} starts, {args.seeds} seeds: about {hours(args):.1f} hours, less what is finished.")
+    study = Study(args)
+    try:
+        study.run()
+    except KeyboardInterrupt:
+        sys.exit("stopped; the same command resumes.")
+    study.show()
 
 
 if __name__ == "__main__":

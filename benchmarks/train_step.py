@@ -70,15 +70,15 @@ def peak_memory(name: str, batch: int) -> float:
     )
     environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}
     command = [sys.executable, "-c", code]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return float(found.stdout)
+    process = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return float(process.stdout)
 
 
 def main() -> None:
     """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=8, help="times each contestant runs; the best counts")
+    parser.add_argument("--rounds", type=int, default=8, help="times each contestant runs")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--memory", action="store_true", help="peak memory of a step instead of its time")
     args = parser.parse_args()

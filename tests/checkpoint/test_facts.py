@@ -171,7 +171,7 @@ def test_pixels_of_torchvision_are_those_of_its_weights_or_asked_for(dim, patch,
     assert (doubt is None) == (wanted is not None)
     name = next(name for name, width, side in PUBLISHED if (width, side) == (dim, patch))
     if wanted is None:
-        assert f"published weights like it differ ({name}.IMAGENET1K_V1, {name}.SWAG_LINEAR_V1)" in doubt
+        assert f"published weights like it differ ({name}.IMAGENET1K_V1, {name}.IMAGENET1K_SWAG_LINEAR_V1)" in doubt
         pixels, _ = tell_pixels(config, {"architecture": f"{name}.IMAGENET1K_V1"}, "x")
         assert pixels.crop_fraction == (224 / 242 if name == "vit_l_16" else 224 / 256)
         assert pixels.interpolation == "bilinear"

@@ -11,6 +11,7 @@ from tests.reference.transformer import patchify
 from tests.selfsup.making import learner_of, noise_batch, unlabelled_config
 from vitrail.base.errors import CheckpointError, ConfigError
 from vitrail.model.build import build
+from vitrail.model.encoder import Encoder
 from vitrail.selfsup.decoder import patch_norm
 from vitrail.selfsup.mae import DecoderConfig, MAEConfig, MaskedAutoencoder, visible_count
 from vitrail.selfsup.mae_files import load_masked_autoencoder
@@ -163,3 +164,24 @@ def test_models_and_decoders_that_do_not_fit_are_refused(objective: MAEConfig, m
 def test_a_rate_that_removes_nothing_or_everything_is_refused(rate: float) -> None:
     with pytest.raises(ConfigError, match="must be between 0 and 1"):
         MAEConfig(rate=rate)
+
+
+def test_the_last_block_of_the_decoder_is_that_of_an_encoder_cut_to_the_removed_patches() -> None:
+    learner = _learner(replace(SMALL, decoder=replace(SMALL.decoder, depth=2)), pool="class-token", class_token=True)
+    decoder = learner.decoder
+    whole = Encoder(learner.config.decoder_of(learner.model.config))
+    whole.load_state_dict(decoder.encoder.state_dict())
+    tokens = torch.randn(3, 17, 8, generator=torch.Generator().manual_seed(1))
+    last, first = decoder.encoder.blocks[-1], 5
+    with torch.no_grad():
+        cut = decoder.encoder.finish(last(decoder.encoder.blocks[0](tokens), first=first))
+        torch.testing.assert_close(cut, whole(tokens)[:, first:], rtol=1e-5, atol=1e-6)
+
+
+def test_the_norm_of_a_patch_is_numpys() -> None:
+    pixels = np.random.default_rng(0).normal(size=(2, 3, 12))
+    expected = (pixels - pixels.mean(2, keepdims=True)) / np.sqrt(pixels.var(2, ddof=1, keepdims=True) + 1e-6)
+    np.testing.assert_allclose(patch_norm(torch.from_numpy(pixels)).numpy(), expected, rtol=1e-12)
+    small = pixels * 1e-3  # where epsilon weighs as much as the variance
+    expected = (small - small.mean(2, keepdims=True)) / np.sqrt(small.var(2, ddof=1, keepdims=True) + 1e-6)
+    np.testing.assert_allclose(patch_norm(torch.from_numpy(small)).numpy(), expected, rtol=1e-12)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from tests.reference import views as reference
 from tests.runs.test_conduct import _Heard
@@ -21,6 +22,7 @@ from vitrail.runs.conduct import conduct
 from vitrail.runs.config import RunConfig
 from vitrail.runs.execution import Execution
 from vitrail.selfsup.dino import Dino, DinoConfig
+from vitrail.selfsup.dino_head import DinoHead
 from vitrail.selfsup.dino_loss import temperature_at
 from vitrail.selfsup.moco import Moco, MocoConfig
 from vitrail.selfsup.momentum import momentum_at
@@ -272,3 +274,23 @@ def test_freezing_and_optimiser_see_what_learns_only(kind: str) -> None:
     assert {name.split(".")[0] for name in names} == (
         {"model", "head"} if kind == "dino" else {"model", "projector", "predictor"}
     )
+
+
+def test_the_head_scores_cosines_with_its_prototypes_and_has_the_gradient_of_prototypes_of_length_1() -> None:
+    torch.manual_seed(0)
+    head = DinoHead(6, hidden=10, bottleneck=5, prototypes=7).double()
+    features = torch.randn(4, 6, dtype=torch.float64)
+    answers = head.mlp(features).detach().numpy()
+    prototypes = head.prototypes.weight.detach().numpy()
+    lengths = np.linalg.norm(answers, axis=1)[:, None] * np.linalg.norm(prototypes, axis=1)
+    scores = head(features)
+    np.testing.assert_allclose(scores.detach().numpy(), answers @ prototypes.T / lengths, rtol=1e-12)
+    weight = torch.randn(4, 7, dtype=torch.float64)
+    (scores * weight).sum().backward()
+    gradient = head.prototypes.weight.grad
+    other = head.prototypes.weight.detach().clone().requires_grad_()
+    directions = F.normalize(head.mlp(features).detach(), dim=1)
+    (F.linear(directions, F.normalize(other, dim=1)) * weight).sum().backward()
+    torch.testing.assert_close(gradient, other.grad, rtol=1e-10, atol=1e-12)
+    assert gradient is not None
+    assert (gradient * head.prototypes.weight).sum(1).abs().max() < 1e-12  # only directions learn

@@ -15,7 +15,7 @@ from vitrail.model.contract import Layer, Model
 from vitrail.model.family import ModelConfig
 from vitrail.training.classification import Classification, ClassificationConfig
 from vitrail.training.learner import Learner, Task
-from vitrail.training.muon import orthogonalise
+from vitrail.training.muon import Kernel, Muon, deal, orthogonalise
 from vitrail.training.optimizers import (
     OptimizerConfig,
     clip,
@@ -250,3 +250,37 @@ def test_muon_moves_the_blocks_kernels_by_orthogonal_matrices_and_the_rest_as_ad
                 assert values.max() < 1.3, name
         else:
             assert torch.equal(one, other), name
+
+
+@pytest.mark.parametrize("threads", [2, 3, 4])
+def test_threads_that_share_muons_kernels_move_them_as_one_does(threads: int) -> None:
+    def moved(threads: int) -> list[torch.Tensor]:
+        draw = torch.Generator().manual_seed(0)
+        shapes = [(48, 16), (16, 16), (32, 16), (16, 32)] * 3
+        kernels = [torch.nn.Parameter(torch.randn(shape, generator=draw)) for shape in shapes]
+        bias = torch.nn.Parameter(torch.ones(5))
+        stacked, plain = kernels[0::4], [kernel for number, kernel in enumerate(kernels) if number % 4]
+        groups = [{"params": stacked, "stacked": 3}, {"params": plain, "stacked": 1}, {"params": [bias], "stacked": 0}]
+        muon = Muon([group | {"momentum": 0.95} for group in groups], lr=0.02, weight_decay=0.05, fused=True)
+        muon.threads = threads
+        for _ in range(3):
+            for weight in (*kernels, bias):
+                weight.grad = torch.randn(weight.shape, generator=draw)
+            muon.step()
+        return [weight.detach() for weight in (*kernels, bias)]
+
+    for one, shared, again in zip(moved(1), moved(threads), moved(threads), strict=True):
+        torch.testing.assert_close(shared, one, rtol=1e-5, atol=1e-6)
+        assert torch.equal(shared, again)
+
+
+def test_kernels_are_dealt_by_their_work() -> None:
+    group = {"stacked": 1}
+    sides = [64, 32, 32, 32, 16, 16]
+    kernels = [
+        Kernel(weight=torch.zeros(side, side), gradient=torch.zeros(1), momentum=torch.zeros(1), group=group)
+        for side in sides
+    ]
+    assert [kernel.work for kernel in kernels] == [side**3 for side in sides]
+    dealt = [[kernel.weight.shape[0] for kernel in share] for share in deal(kernels, 2)]
+    assert dealt == [[64], [32, 32, 32, 16, 16]]

@@ -34,6 +34,8 @@ PATCH_KERNELS = (
     "conv1.weight",
 )
 """The tensor that every Vision Transformer has, by the end of its name."""
+_HEADS = {192: 3, 384: 6, 768: 12, 1024: 16, 1280: 16, 1408: 16}
+"""Of I-JEPA's models by width."""
 _DEPTH, _TABLES = 4, 1000
 
 
@@ -45,6 +47,8 @@ class Training:
     notes: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
     """What would stand in timm's `config.json`."""
+    hints: dict[str, Any] = field(default_factory=dict)
+    """Fields of our config that the program decides."""
     preset: PresetName | None = None
     """How the program prepared images, where it is known."""
 
@@ -56,11 +60,12 @@ class Chosen:
     tensors: dict[str, Any]
     notes: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    hints: dict[str, Any] = field(default_factory=dict)
     preset: PresetName | None = None
 
     def training(self, source: TensorSource) -> Training:
         """Return the same with the tensors as they are read."""
-        return Training(source=source, notes=self.notes, settings=self.settings, preset=self.preset)
+        return Training(source=source, notes=self.notes, settings=self.settings, hints=self.hints, preset=self.preset)
 
 
 def choose(data: Any, origin: str) -> Chosen:
@@ -79,10 +84,12 @@ def choose(data: Any, origin: str) -> Chosen:
             f"the average of the weights ({'.'.join(path)}) was taken, not the weights themselves "
             f"({'.'.join(raw) or 'of the file'})."
         )
-    program, preset = _program(data)
+    program, preset, hints = _program(data)
+    if program == "I-JEPA" and (heads := _HEADS.get(_width(tensors))):
+        hints["num_heads"] = heads
     if program and models:
         notes.append(f"the file is a checkpoint of training by {program}; what is not the model was left aside.")
-    return Chosen(tensors=tensors, notes=tuple(notes), settings=_settings(data), preset=preset)
+    return Chosen(tensors=tensors, notes=tuple(notes), settings=_settings(data), hints=hints, preset=preset)
 
 
 def _tables(data: dict[Any, Any]) -> Iterator[tuple[tuple[str, ...], dict[Any, Any]]]:
@@ -120,24 +127,32 @@ def _kind(data: Any) -> str:
     return "dict" if isinstance(data, dict) else type(data).__name__
 
 
-def _program(data: dict[Any, Any]) -> tuple[str | None, PresetName | None]:
-    """Return the program that saved a file, and how it prepares images."""
-    arguments = _arguments(data)
+def _program(data: dict[Any, Any]) -> tuple[str | None, PresetName | None, dict[str, Any]]:
+    """Return the program that saved a file, how it prepares images, and what it decides of the model."""
+    arguments, plain = _arguments(data), {"position_resize": "huggingface"}
     if "student" in data and "teacher" in data:
-        return "DINO or iBOT", "imagenet"
+        return "DINO or iBOT", "imagenet", {"position_resize": "dino"}
     if "target_encoder" in data:
-        return "I-JEPA", "imagenet"
+        return "I-JEPA", "imagenet", plain | {"gelu": "erf", "norm_eps": 1e-6, "pool": "mean"}
     if "mask_ratio" in arguments or str(arguments.get("model", "")).startswith("mae_"):
-        return "MAE", "imagenet"
+        return "MAE", "imagenet", plain
+    if isinstance(arguments.get("global_pool"), bool) and "nb_classes" in arguments:
+        return "MAE", "imagenet", plain
     if "distillation_type" in arguments:
-        return "DeiT", "imagenet"
+        return "DeiT", "imagenet", plain
     if "pytorch-lightning_version" in data:
-        return "Lightning", None
+        return "Lightning", None, {}
     if isinstance(data.get("meta"), dict) and ("mmpretrain_version" in data["meta"] or "mmcls_version" in data["meta"]):
-        return "mmpretrain", None
+        return "mmpretrain", None, {}
     if isinstance(data.get("arch"), str) and "gp" in arguments:
-        return "timm", None
-    return None, None
+        return "timm", None, {}
+    return None, None, {}
+
+
+def _width(tensors: dict[str, Any]) -> int:
+    """Return the width of a model by its patch kernel; 0 where there is none."""
+    kernels = [value for name, value in tensors.items() if name.endswith(PATCH_KERNELS) and isinstance(value, Stored)]
+    return kernels[0].shape[0] if kernels and kernels[0].shape else 0
 
 
 def _arguments(data: dict[Any, Any]) -> dict[Any, Any]:
@@ -154,6 +169,8 @@ def _settings(data: dict[Any, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {"architecture": name}
     if isinstance(arguments.get("gp"), str):
         settings["global_pool"] = arguments["gp"]
+    elif isinstance(arguments.get("global_pool"), bool):  # of MAE's fine-tuning
+        settings["global_pool"] = "avg" if arguments["global_pool"] else "token"
     if isinstance(kwargs := arguments.get("model_kwargs"), dict):
         settings["model_args"] = {str(key): value for key, value in kwargs.items()}
     pixels = {key: arguments.get(key) for key in ("mean", "std", "crop_pct", "interpolation")}

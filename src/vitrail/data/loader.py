@@ -18,6 +18,7 @@ from torch.utils.data._utils import signal_handling
 
 from vitrail.base.errors import ConfigError, ImageError, WorkerError
 from vitrail.base.memory import keep_freed_memory
+from vitrail.data.ahead import made_ahead
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, View
 from vitrail.data.budget import Budget
@@ -117,8 +118,9 @@ def _iterate(steps: Steps, numbers: range, workers: int) -> Iterator[Batch | Ima
     """Make the steps here, or in other processes, in order."""
     pins = torch.cuda.is_available()
     if not workers:
-        for number in numbers:
-            batch = steps[number]
+        for batch in (
+            made_ahead(steps.__getitem__, numbers) if torch.get_num_threads() > 1 else map(steps.__getitem__, numbers)
+        ):
             yield batch.pin_memory() if pins and isinstance(batch, Batch) else batch
         return
     loader: DataLoader[Batch | ImageError] = DataLoader(

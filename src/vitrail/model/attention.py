@@ -112,9 +112,9 @@ class SelfAttention(nn.Module):
         return self.dropout(self.out(mixed.transpose(1, 2).flatten(2)))  # Eq. 8
 
     def project(self, tokens: Tokens) -> tuple[Queries, Keys, Keys]:
-        """Compute [q, k, v] = z U_qkv, Eq. 5, in one product and without a copy."""
-        queries, keys, values = self.qkv(tokens).unflatten(2, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
-        return queries, keys, values
+        """Compute [q, k, v] = z U_qkv, Eq. 5, in one product and without a copy; their gradients need one copy only."""
+        queries, keys, values = self.qkv(tokens).unflatten(2, (3, self.num_heads, -1)).unbind(2)
+        return queries.transpose(1, 2), keys.transpose(1, 2), values.transpose(1, 2)
 
     def bias(self, queries: Queries, keys: int) -> AttentionMap | None:
         """Compute the scores that relative positions add."""

@@ -147,5 +147,7 @@ def random_patches(
 
 
 def pick(pixels: PatchPixels, kept: KeptPatches) -> Float[Tensor, "batch kept_patch pixels"]:
-    """Take the kept patches of each image."""
-    return pixels.gather(1, kept[:, :, None].expand(-1, -1, pixels.shape[2]))
+    """Take the kept patches of each image: whole rows, many times as fast as a gather of single values."""
+    images, patches = pixels.shape[:2]
+    rows = kept + patches * torch.arange(images, device=kept.device)[:, None]
+    return pixels.flatten(0, 1).index_select(0, rows.flatten()).unflatten(0, (images, -1))

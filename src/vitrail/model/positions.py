@@ -14,7 +14,7 @@ shared table. Relative positions are in every block's attention (`attention.py`)
 
 import re
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -27,18 +27,21 @@ from vitrail.model.patches import Size
 
 PositionKind = Literal["none", "learned-1d", "learned-2d", "sincos-2d", "relative"]
 Placement = Literal["input", "every-layer", "every-layer-shared"]
-ResizeWay = Literal["google", "timm", "timm-npz", "huggingface", "torchvision"]
+ResizeWay = Literal["google", "timm", "timm-npz", "huggingface", "torchvision", "dino"]
 
 _TABLE = re.compile(r"(embedding|encoder)\.positions\.(\d+\.)?(?P<part>table|x|y)$")
 
-# How each library interpolates positions when the grid changes: (mode, align_corners, antialias).
+# How each library interpolates positions when the grid changes: (mode, align_corners, antialias). DINO and DINOv2 have
+# the interpolation of Hugging Face, but place the cells by a factor from a new side that is a tenth of a cell longer.
 _INTERPOLATION: dict[str, tuple[str, bool, bool]] = {
     "google": ("bilinear", True, False),
     "timm": ("bicubic", False, True),
     "timm-npz": ("bilinear", False, False),
     "huggingface": ("bicubic", False, False),
     "torchvision": ("bicubic", True, False),
+    "dino": ("bicubic", False, False),
 }
+_DINO_SURPLUS = 0.1
 
 
 class Learned1d(nn.Module):
@@ -136,7 +139,10 @@ def resize_positions(
         return table
     mode, align_corners, antialias = _INTERPOLATION[way]
     cells = table[extra:].T.reshape(1, -1, *old)
-    cells = F.interpolate(cells.float(), size=new, mode=mode, align_corners=align_corners, antialias=antialias)
+    place: dict[str, Any] = {"size": new}
+    if way == "dino":
+        place = {"scale_factor": [(side + _DINO_SURPLUS) / own for side, own in zip(new, old, strict=True)]}
+    cells = F.interpolate(cells.float(), **place, mode=mode, align_corners=align_corners, antialias=antialias)
     return torch.cat([table[:extra], cells[0].flatten(1).T.to(table.dtype)])
 
 

@@ -149,7 +149,7 @@ def _recipes() -> dict[str, SelfSupRecipe]:
             published="83.6% on ImageNet after fine-tuning",
         ),
     ]
-    for objective in (masked, MAEConfig(decoder=DecoderConfig(dim=64, depth=2, num_heads=4, mlp_dim=128))):
+    for objective in (masked, MAEConfig(decoder=DecoderConfig(dim=64, depth=2, num_heads=2, mlp_dim=128))):
         recipes += [
             _small(f"{objective.kind}-cifar10", objective, 32, 4, "CIFAR-10"),
             _small(f"{objective.kind}-fashion-mnist", objective, 28, 4, "Fashion-MNIST"),

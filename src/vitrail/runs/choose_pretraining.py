@@ -50,8 +50,8 @@ def plain_model(facts: Facts, side: int) -> ModelConfig:
 
 
 def small_mae(width: int) -> MAEConfig:
-    """Return an autoencoder with two blocks of half the model's width as decoder."""
-    return MAEConfig(decoder=DecoderConfig(dim=width // 2, depth=2, num_heads=4, mlp_dim=width))
+    """Return an autoencoder with two blocks of half the model's width as decoder, in heads of 32 as published."""
+    return MAEConfig(decoder=DecoderConfig(dim=width // 2, depth=2, num_heads=max(width // 64, 1), mlp_dim=width))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -84,8 +84,10 @@ class Pictures(RunEvaluator[dict[str, float]]):
         return [completed_section(rows)]
 
     def _batches(self) -> Iterator[Batch]:
-        """Yield the first images of the split; every rank measures all of them."""
-        some = self.images.take(np.arange(min(MEASURED, len(self.images))))
+        """Yield images from all over the split, which is often sorted, those that are shown first; on every rank."""
+        count = len(self.images)
+        shown, measured = (np.linspace(0, count - 1, min(most, count)).astype(int) for most in (SHOWN, MEASURED))
+        some = self.images.take(np.concatenate([shown, measured[~np.isin(measured, shown)]]))
         return evaluation_batches(some, self.preprocessing, batch=max(self.batch, SHOWN), skip_broken=self.allowance)
 
 

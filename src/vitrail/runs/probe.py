@@ -79,8 +79,9 @@ class FeatureProbe(RunEvaluator[Probed]):
             answers = ridge(known, self.examples.targets[places], len(self.images.labels), features)["ridge"]
             values["accuracy"] = float((answers == self.images.targets[rows]).mean())
         count = min(SHOWN, len(rows))
-        near = nearest(features, features[:count], NEAREST + 1).tolist()
-        groups = [[at, *[other for other in row if other != at][:NEAREST]] for at, row in enumerate(near)]
+        shown = np.linspace(0, len(rows) - 1, count).astype(int)  # from all over the data: often it is sorted
+        near = nearest(features, features[shown], NEAREST + 1).tolist()
+        groups = [[at, *[other for other in row if other != at][:NEAREST]] for at, row in zip(shown, near, strict=True)]
         return Probed(
             values=values,
             neighbours=[[int(rows[at]) for at in group] for group in groups],

@@ -1,5 +1,6 @@
 """DINO's head: an MLP to a bottleneck of length 1, and its cosines with K prototypes (Caron et al., 2021, App. C)."""
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -7,6 +8,8 @@ from torch import Tensor, nn
 from vitrail.base.shapes import Representation
 
 Scores = Float[Tensor, "batch prototype"]
+SHORTEST = 1e-12
+"""Length below which a prototype has no direction."""
 
 
 class DinoHead(nn.Module):
@@ -27,6 +30,11 @@ class DinoHead(nn.Module):
                 nn.init.zeros_(layer.bias)
 
     def forward(self, features: Representation) -> Scores:
-        """Score each prototype from -1 to 1."""
+        """Score each prototype from -1 to 1.
+
+        A score is divided by its prototype's length, which is the same as a prototype of length 1 and touches a few
+        scores in place of K x 256 weights, forward and backward.
+        """
         directions = F.normalize(self.mlp(features), dim=1)
-        return F.linear(directions, F.normalize(self.prototypes.weight, dim=1).to(directions.dtype))
+        lengths = torch.linalg.vector_norm(self.prototypes.weight, dim=1).clamp_min(SHORTEST)
+        return self.prototypes(directions) / lengths

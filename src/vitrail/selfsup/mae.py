@@ -3,6 +3,7 @@
 image -> int(N (1 - rate)) patches of N -> encoder -> decoder with mask tokens -> pixels of the others
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -98,7 +99,12 @@ class MAEConfig(SelfSupervisedConfig, kind="mae"):
                     f"a rate of {self.rate:g} removes every one of {rows * columns} patches at {size_text(size)}; "
                     "choose a smaller rate, or smaller patches."
                 )
-        self.decoder_of(model)
+        decoder = self.decoder_of(model)
+        if self.normalised and math.prod(decoder.patch_size) * decoder.channels < 2:
+            raise ConfigError(
+                "a patch of one value has no deviation to divide it by; set `objective.normalised` to false, or choose "
+                "larger patches."
+            )
 
     def learner(self, model: Model, task: Task) -> "MaskedAutoencoder":
         """Put the decoder behind a model."""

@@ -3,13 +3,20 @@
 Not of the paper. Every singular value of an update becomes about 1, so that directions which gradients seldom show
 are learned as fast as the others: on little data and few steps a Vision Transformer gets much further (docs/log.md).
 All other parameters follow Adam.
+
+On a CPU with 2 to 4 threads (`shares.may_share`) each thread takes its share of the kernels, with all their iterations:
+products this small gain little from two cores and lose much where one of them is late (docs/log.md).
 """
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from vitrail.training.shares import each_alone, may_share
 
 Matrices = Float[Tensor, "matrix row column"]
 
@@ -30,32 +37,85 @@ def orthogonalise(matrices: Matrices) -> Matrices:
     return x.mT if tall else x
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kernel:
+    """One kernel that is to be moved."""
+
+    weight: Tensor
+    gradient: Tensor
+    momentum: Tensor
+    group: dict[str, Any]
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """What kernels that are moved together have in common: the shape, and the settings."""
+        rows, columns = self.weight.shape
+        return rows, columns, id(self.group)
+
+    @property
+    def work(self) -> int:
+        """The arithmetic of an iteration, but for a factor: r c min(r, c) of each of the stacked matrices."""
+        rows, columns = self.weight.shape[0] // self.group["stacked"], self.weight.shape[1]
+        return int(self.weight.numel()) * min(rows, columns)
+
+
 class Muon(torch.optim.AdamW):
     """Adam for most parameters; groups of `stacked` matrices get orthogonal updates, each matrix by itself."""
+
+    threads = 1
+    """Threads that may share the kernels among themselves."""
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         """Move the orthogonal groups, and leave the others to Adam."""
-        for group in self.param_groups:
-            if group["stacked"]:
-                self._move(group)
-        return super().step(closure)
+        kernels = self._kernels()
+        if not may_share(self.threads):
+            move(kernels)
+            return super().step(closure)
+        rest = super().step
+        *_, result = each_alone(
+            self.threads, [*(partial(move, share) for share in deal(kernels, self.threads)), partial(rest, closure)]
+        )
+        return result
 
-    def _move(self, group: dict[str, Any]) -> None:
-        """Update all kernels of one shape together, with Nesterov's momentum."""
-        shapes: dict[tuple[int, ...], list[Tensor]] = {}
-        for weight in group["params"]:
-            if weight.grad is not None:
-                shapes.setdefault(tuple(weight.shape), []).append(weight)
-        for (rows, columns), weights in shapes.items():
-            gradients = [weight.grad for weight in weights if weight.grad is not None]
-            momenta = [self.state[weight].setdefault("momentum", torch.zeros_like(weight)) for weight in weights]
-            torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
-            ahead = torch.stack(gradients).lerp_(torch.stack(momenta), group["momentum"])
-            parts = group["stacked"]
-            updates = orthogonalise(ahead.reshape(-1, rows // parts, columns)).reshape(-1, rows, columns)
-            scale = max(1.0, rows / parts / columns) ** 0.5
-            torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(weights, list(updates.unbind()), alpha=-group["lr"] * scale)
-            for weight in weights:
-                weight.grad = None  # Adam skips parameters without one
+    def _kernels(self) -> list[Kernel]:
+        """Take the gradients of the orthogonal groups away, so that Adam skips their parameters."""
+        kernels = []
+        for group in self.param_groups:
+            for weight in group["params"] if group["stacked"] else ():
+                if weight.grad is not None:
+                    state = self.state[weight]
+                    momentum = state["momentum"] if "momentum" in state else torch.zeros_like(weight)
+                    state["momentum"] = momentum
+                    kernels.append(Kernel(weight=weight, gradient=weight.grad, momentum=momentum, group=group))
+                    weight.grad = None
+        return kernels
+
+
+def deal(kernels: list[Kernel], shares: int) -> list[list[Kernel]]:
+    """Give each share about the same work: the largest kernels first, each to the share that has the least."""
+    dealt: list[list[Kernel]] = [[] for _ in range(shares)]
+    loads = [0] * shares
+    for kernel in sorted(kernels, key=lambda kernel: -kernel.work):
+        least = loads.index(min(loads))
+        dealt[least].append(kernel)
+        loads[least] += kernel.work
+    return dealt
+
+
+@torch.no_grad()
+def move(kernels: list[Kernel]) -> None:
+    """Update all kernels of one shape together, with Nesterov's momentum."""
+    alike: dict[tuple[int, int, int], list[Kernel]] = {}
+    for kernel in kernels:
+        alike.setdefault(kernel.key, []).append(kernel)
+    for (rows, columns, _), some in alike.items():
+        group, weights = some[0].group, [kernel.weight for kernel in some]
+        gradients, momenta = [kernel.gradient for kernel in some], [kernel.momentum for kernel in some]
+        torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
+        ahead = torch.stack(gradients).lerp_(torch.stack(momenta), group["momentum"])
+        parts = group["stacked"]
+        updates = orthogonalise(ahead.reshape(-1, rows // parts, columns)).reshape(-1, rows, columns)
+        scale = max(1.0, rows / parts / columns) ** 0.5
+        torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_add_(weights, list(updates.unbind()), alpha=-group["lr"] * scale)

@@ -6,14 +6,16 @@ machine and 1.4 to 1.8 times as fast where others use the cores too (docs/log.md
 images would be too small for their products and the gradients too many to add, so products are shared as usual.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from threading import Barrier
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from vitrail.base.alone import compute_alone, starting
 from vitrail.data.batch import Batch
 from vitrail.training.learner import Learner
 
@@ -22,9 +24,20 @@ FEWEST_IMAGES = 8
 """Images of a share below which its products are too small."""
 
 
+def may_share(threads: int) -> bool:
+    """Return whether threads work by themselves, each on a share, and not together on every product: 2 to 4 do."""
+    return 2 <= threads <= MOST_THREADS
+
+
 def shares(threads: int, images: int) -> int:
     """Return into how many shares a batch is cut: one for each of 2 to 4 threads if each gets 8 images, else one."""
-    return threads if 2 <= threads <= MOST_THREADS and images >= FEWEST_IMAGES * threads else 1
+    return threads if may_share(threads) and images >= FEWEST_IMAGES * threads else 1
+
+
+def each_alone(threads: int, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Carry out tasks in threads that use one core each, and return their results in order; none may start others."""
+    started = [_pool(threads).submit(task) for task in tasks]
+    return [task.result() for task in started]
 
 
 def in_shares(learner: Learner, parts: Sequence[Batch], factor: float) -> tuple[Tensor, dict[str, Tensor]]:
@@ -63,18 +76,14 @@ def _gradients(
     return gradients, loss.detach(), sums
 
 
-def _compute_alone() -> None:
-    """Use one core in this thread; torch's first query would otherwise change the default of all threads."""
-    torch.get_num_threads()
-    torch.set_num_threads(1)
-
-
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Start threads that compute alone; they stay as long as the process."""
-    before, ready = torch.get_num_threads(), Barrier(threads)
-    pool = ThreadPoolExecutor(threads, "vitrail-share", initializer=_compute_alone)
-    for started in [pool.submit(ready.wait) for _ in range(threads)]:
-        started.result()
-    torch.set_num_threads(before)  # later threads would start with the number that a thread has set
+    pool = ThreadPoolExecutor(threads, "vitrail-share", initializer=compute_alone)
+
+    def start(ready: Barrier) -> None:
+        for _ in range(threads):
+            pool.submit(ready.wait)
+
+    starting(threads, start)
     return pool

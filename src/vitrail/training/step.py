@@ -1,9 +1,11 @@
 """One update: micro-batches forward and backward, one norm, one step of the optimiser."""
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +15,17 @@ from torch.nn.parallel import DistributedDataParallel
 from vitrail.base.ranks import Ranks
 from vitrail.base.seeds import key
 from vitrail.data.loader import Batch
+from vitrail.training.muon import Muon
 from vitrail.training.optimizers import clip, set_rate
-from vitrail.training.shares import in_shares, shares
+from vitrail.training.shares import each_alone, in_shares, may_share, shares
 from vitrail.training.state import TrainState
 
 Precision = Literal["float32", "bfloat16", "float16"]
 
+Result = TypeVar("Result")
+
+SMALL_LEARNER = 2**22
+"""Parameters up to which one core alone clips and averages."""
 SCALE_GROWTH_STEPS = 2000
 """Good steps after which float16's loss scale doubles."""
 
@@ -35,6 +42,8 @@ class StepConfig:
     seed: int = 0
     shares: int = 1
     """Threads that each take a share of the images where those are enough; for a learner that draws nothing."""
+    threads: int = 1
+    """Threads that each take a share of the optimiser's work, whatever the learner draws."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +90,7 @@ def take_step(
     if scale != 1.0:
         torch._foreach_div_([weight.grad for weight in state.learner.parameters() if weight.grad is not None], scale)
     state.learner.adjust_gradients(progress.step, steps)
-    norm = float(clip(state.learner, config.clip_norm))
+    norm = float(_alone(config.threads, state.learner, partial(clip, state.learner, config.clip_norm)))
     totals = ranks.sum(torch.stack([value.double() for value in measured.values()]))
     figures = dict(zip(measured, totals.tolist(), strict=True))
     images = total * ranks.world
@@ -89,12 +98,25 @@ def take_step(
     good = math.isfinite(mean_loss) and math.isfinite(norm)
     if good:
         set_rate(state.optimizer, rate, done=progress.step / steps)
+        if isinstance(state.optimizer, Muon):
+            state.optimizer.threads = config.threads
         state.optimizer.step()
         state.learner.after_step(progress.step, steps)
         if state.average is not None:
-            state.average.update(progress.step)
+            _alone(config.threads, state.learner, partial(state.average.update, progress.step))
     overflow = _rescale(state, good) if config.precision == "float16" and math.isfinite(mean_loss) else False
     return Step(good=good, overflow=overflow, images=images, loss=mean_loss, norm=norm, sums=figures)
+
+
+def _alone(threads: int, learner: nn.Module, work: Callable[[], Result]) -> Result:
+    """Do work on all parameters in a thread of its own where threads share nothing and the learner is small.
+
+    It takes a millisecond then; two threads would wait for each other at every parameter.
+    """
+    if not may_share(threads) or sum(weight.numel() for weight in learner.parameters()) > SMALL_LEARNER:
+        return work()
+    (result,) = each_alone(threads, [work])
+    return result
 
 
 def _gradients_shared(parallel: nn.Module, *, last: bool) -> AbstractContextManager[None]:

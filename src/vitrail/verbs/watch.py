@@ -9,23 +9,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from vitrail.base.printable import line, printable
 from vitrail.base.readable import counted
-from vitrail.evaluation.spread import COLLAPSED
 from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
 from vitrail.runs.config import RunConfig
 from vitrail.runs.train import Run
+from vitrail.verbs.collapse import collapse_notes
 
 Words = Callable[[str], str]
 """Puts a sentence into the words of the caller: the command line writes flags in place of settings."""
 QUIET_SECONDS = 5.0
 """Without a terminal, at least so long between two lines."""
-
-
-COLLAPSES = {
-    "probe_spread": "the features of all images point in nearly one direction",
-    "mean_entropy": "the teacher gives nearly one answer to all images",
-}
-"""Measurements that come near 0 when a model that learns without labels collapses."""
 
 
 class Watcher:
@@ -82,10 +75,10 @@ class Watcher:
                 self.bar.update(self.task, total=self.steps)
             return
         self.values |= values
-        for name, words in COLLAPSES.items():
-            if values.get(name, 1.0) < COLLAPSED and name not in self.warned:
+        for name, sentence in collapse_notes(values, step, self.steps).items():
+            if name not in self.warned:
                 self.warned.add(name)
-                self.note(f"{words}: the model has collapsed ({name} is {values[name]:.3f} at step {step}).")
+                self.note(sentence)
         if self.quiet:
             return
         text = describe(self.values)

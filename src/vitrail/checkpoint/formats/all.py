@@ -4,7 +4,7 @@ from pathlib import Path
 
 from vitrail.base.errors import CheckpointError, did_you_mean
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.formats import bit, google, huggingface_write, openclip, timm, torchvision
+from vitrail.checkpoint.formats import bit, google, huggingface_write, openclip, perception, timm, torchvision
 from vitrail.checkpoint.formats.format import Format
 from vitrail.checkpoint.formats.names import NAMES
 
@@ -18,6 +18,7 @@ FORMATS: tuple[Format, ...] = (
     *huggingface_write.FORMATS,
     torchvision.FORMAT,
     openclip.FORMAT,
+    perception.FORMAT,
 )
 
 

@@ -17,10 +17,11 @@ from vitrail.checkpoint.formats.all import FORMATS
 from vitrail.checkpoint.formats.folder import FOLDER_FILES, read_json
 from vitrail.checkpoint.formats.format import Weights
 from vitrail.checkpoint.formats.huggingface_types import refusal
-from vitrail.checkpoint.formats.names import NAMES, FormatName
+from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.formats.released import with_plain_names
 from vitrail.checkpoint.formats.shards import INDEXES, open_shards
 from vitrail.checkpoint.formats.strangers import refuse_stranger
+from vitrail.checkpoint.formats.unknown import why_unknown
 from vitrail.checkpoint.infer import Hints
 from vitrail.checkpoint.pickled import open_pickled
 from vitrail.checkpoint.store import check_sane, is_store, parse, read_store
@@ -133,8 +134,8 @@ def _is_pickle(path: Path, start: bytes) -> bool:
 
 def _read_training(training: Training, path: Path, hints: Hints) -> Contents:
     """Read the weights of a torch file, with what the program that trained them states."""
-    contents = _recognise(training.source, path, hints, training.settings).noting(*training.notes)
-    if training.preset is None or contents.doubt is None:
+    contents = _recognise(training.source, path, {**training.hints, **hints}, training.settings).noting(*training.notes)
+    if training.preset is None or "pretrained_cfg" in training.settings or "architecture" in hints:
         return contents
     pixels = preset(training.preset, image_size=contents.config.image_size, channels=contents.config.channels)
     return contents.noting(preprocessing=pixels, doubt=None)
@@ -155,25 +156,7 @@ def _recognise(source: TensorSource, path: Path, hints: Hints, stated: Mapping[s
             return contents.noting(*released.notes)
     if isinstance(kind := settings.get("model_type"), str):
         raise CheckpointError(refusal(kind, source.origin))
-    raise CheckpointError(_why_unknown(names, source.origin))
-
-
-def _why_unknown(names: set[str], origin: str) -> str:
-    if any(name.startswith("to_patch_embedding.") for name in names):
-        return (
-            f"{origin} is a vit-pytorch model, which is not the paper's: it has LayerNorms around the patch projection "
-            "and no bias in q, k and v, so no weights of it fit."
-        )
-    if "embedding.projection.weight" in names or "root.weight" in names:
-        return (
-            f"{origin} has the tensor names of Vitrail, but not the header that names their model; "
-            "write it with vitrail.save, which puts everything into one file."
-        )
-    shown = ", ".join(sorted(names)[:5]) + (", ..." if len(names) > 5 else "") if names else "no tensors at all"
-    return (
-        f"{origin} is not of a layout that is known here, which are {', '.join(NAMES[:-1])} and {NAMES[-1]}; "
-        f"it holds {shown}."
-    )
+    raise CheckpointError(why_unknown(names, source.origin))
 
 
 def _beside(path: Path, name: str) -> dict[str, Any]:

@@ -32,13 +32,15 @@ def recognises(names: set[str]) -> bool:
     """Return whether a state dict has the image tower of CLIP, alone or beside the text tower."""
     return any(
         {f"{start}conv1.weight", f"{start}class_embedding", f"{start}transformer.resblocks.0.ln_1.weight"} <= names
+        and f"{start}ln_post.weight" in names
+        and f"{start}attn_pool.probe" not in names
         for start in ("visual.", "")
     )
 
 
 def read(weights: Weights) -> Contents:
     """Read the image tower, with `open_clip_config.json` beside it if there is one."""
-    source, notes = _tower(weights.source)
+    source, notes = image_tower(weights.source)
     model = setting(weights.settings, "model_cfg", dict, {})
     tower = setting(model, "vision_cfg", dict, {})
     if odd := sorted(tower.keys() - _READ):
@@ -46,12 +48,12 @@ def read(weights: Weights) -> Contents:
             f"{source.origin} is a CLIP with settings of its image tower that are not read: {', '.join(odd)}."
         )
     config = _infer(source, model, tower, weights.hints)
-    tensors = read_layout(_layout(config), source, config, "the image tower of CLIP that it describes")
+    tensors = read_layout(layout(config), source, config, "the image tower of CLIP that it describes")
     pixels = _pixels(setting(weights.settings, "preprocess_cfg", dict, {}), config)
     return Contents(format="openclip", config=config, tensors=tensors, preprocessing=pixels, notes=notes)
 
 
-def _tower(source: TensorSource) -> tuple[TensorSource, tuple[str, ...]]:
+def image_tower(source: TensorSource) -> tuple[TensorSource, tuple[str, ...]]:
     """Leave the text tower aside."""
     if "visual.conv1.weight" not in source:
         return source, ()
@@ -77,13 +79,13 @@ def _infer(source: TensorSource, model: dict[str, Any], tower: dict[str, Any], h
         norm_embedded="ln_pre.weight" in source,
         projection_size=source.shape("proj", 2)[1] if "proj" in source else None,
         position_resize="timm",
-        layer_scale=setting(tower, "ls_init_value", float, 1.0) if _SCALE in source else None,
+        layer_scale=setting(tower, "ls_init_value", float, 1.0) if SCALE in source else None,
         gelu=_gelu(source, model, hints),
         norm_eps=1e-5,
     )
 
 
-_SCALE = "transformer.resblocks.0.ls_1.gamma"
+SCALE = "transformer.resblocks.0.ls_1.gamma"
 
 
 def _heads(source: TensorSource, dim: int, tower: dict[str, Any], hints: Mapping[str, Any]) -> int:
@@ -125,7 +127,7 @@ def _pixels(settings: dict[str, Any], config: ViTConfig) -> Preprocessing:
     )
 
 
-def _layout(config: ViTConfig) -> Layout:
+def layout(config: ViTConfig) -> Layout:
     """List every tensor; the patch kernel has no bias."""
     table = [
         Entry("embedding.projection.weight", ("conv1.weight",), patches_oihw(config.patch_size)),

@@ -43,6 +43,7 @@ _MM = {
     r"layers\.(\d+)\.attn\.": r"blocks.\1.attn.",
     r"ln1\.": "norm.",
     r"ln2\.": "fc_norm.",
+    r"pre_norm\.": "norm_pre.",
 }
 
 
@@ -70,8 +71,12 @@ def with_plain_names(source: TensorSource) -> Released:
         if prefix.endswith("base_encoder.") and source.specs["patch_embed.proj.weight"].shape[:1] == (384,):
             hints["num_heads"] = 12
             notes.append("the small model of MoCo v3 has 12 heads.")
-    if "rope_embed.periods" in source:
-        hints["pool"] = "class-token"  # what DINOv3 releases as the features of an image, where timm takes the mean
+    if "rope_embed.periods" in source:  # DINOv3: its features of an image are the class token's, where timm has a mean
+        hints |= {"pool": "class-token", "image_size": (224, 224)}
+    elif "register_tokens" in source:  # DINOv2, where they come after positions are added
+        hints["class_entry_only"] = True
+    elif len(source.specs.get("mask_token", Spec((), None)).shape) == 2:
+        hints["position_resize"] = "dino"  # DINOv2, whose models with registers resize as timm does
     return Released(source=_renamed(source), notes=tuple(notes), hints=hints)
 
 

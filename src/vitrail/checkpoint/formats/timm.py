@@ -22,7 +22,8 @@ FOREIGN = {
     r"blocks\.0\.attn\.(q|k)_norm\.": "normalised queries and keys",
     r"blocks\.0\.(attn|mlp)\.(norm|inner_attn_ln|ffn_ln)\.": "a LayerNorm inside its branches (sub-LN)",
     r"blocks\.0\.attn\.lambda": "differential attention",
-    r"blocks\.0\.attn\.gate": "gated attention",
+    r"blocks\.0\.attn\.gat(e|ing)": "gated attention",
+    r"blocks\.0\.attn\.proj_[lw]\.": "heads that are mixed (CaiT)",
     r".*rel_pos|.*relative_position": "relative positions of another kind (BEiT, SAM)",
     r"rope\.freqs": "rotary positions that are learned",
     r"blocks\.0\.(attns|ffns)\.": "branches side by side",
@@ -31,11 +32,13 @@ FOREIGN = {
     r"patch_embed\.backbone\.(conv1|bn1|layer\d|stages_|stem_)": "a ResNet of another kind",
     r"patch_embed\.(conv|proj\.\d)": "a convolutional stem",
     r"attn_pool\.(probe|qkv|.*_norm)": "attention pooling of another kind",
+    r"blocks\.\d+\.proj\.|head\.projection\.": "stages that pool their tokens (Hiera)",
 }
 # What training leaves beside the encoder, and what to call it when it is left aside.
 ASIDE = {
     r"decoder_|decoder\.": "a decoder",
-    r"mask_token": "a mask token",
+    r"mask_token|masked_embed": "a mask token",
+    r"local_cls_norm\.": "a norm of small crops",
     r"head\.(\d|mlp|last_layer)": "a projection head",
 }
 

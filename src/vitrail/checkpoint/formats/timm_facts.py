@@ -20,6 +20,7 @@ from vitrail.base.errors import CheckpointError, did_you_mean
 from vitrail.base.tensors import TensorSource
 from vitrail.checkpoint.formats.folder import setting
 from vitrail.checkpoint.formats.timm_parts import parts_of
+from vitrail.checkpoint.formats.timm_relatives import relatives
 from vitrail.checkpoint.infer import count_blocks
 from vitrail.model.rotary import RotaryConfig
 
@@ -91,10 +92,10 @@ class Facts:
 
 @cache
 def table() -> Mapping[str, Row]:
-    """Read the table of architectures."""
+    """Read the table of architectures, and add those that are released elsewhere with timm's names."""
     text = files("vitrail.checkpoint.formats").joinpath("timm_models.json").read_text()
-    rows: Mapping[str, Row] = json.loads(text)["models"]
-    return rows
+    rows: dict[str, Row] = json.loads(text)["models"]
+    return rows | relatives(rows)
 
 
 def find_facts(

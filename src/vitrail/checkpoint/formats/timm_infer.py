@@ -22,6 +22,8 @@ BACKBONE_NUMERICS: dict[str, Any] = {
 }
 USUAL_SCALE = 1e-5
 """The initial value of LayerScale, where nothing states it; weights that are read do not depend on it."""
+CLASS_ENTRY_ONLY = "class_entry_only"
+"""What the names of a release may tell: that its registers have no positions, though its class token has one."""
 _BIASES = (
     "attn.qkv",
     "attn.q_proj",
@@ -64,7 +66,7 @@ def infer(
         backbone=backbone,
         pool=pool,
         pool_prefix=_infer_prefix(facts) if prefix and pool in ("mean", "attention") else None,
-        pool_heads=next((row.get("pool_heads") for row in facts.rows.values()), None) if pool == "attention" else None,
+        pool_heads=_infer_pool_heads(facts) if pool == "attention" else None,
         class_token="cls_token" in source,
         distillation_token="dist_token" in source,
         registers=source.shape("reg_token", 3)[1] if "reg_token" in source else 0,
@@ -73,7 +75,7 @@ def infer(
         norm_pooled=pooled_norm,
         projection_size=projection,
         positions="learned-1d" if "pos_embed" in source else "none",
-        position_resize="timm",
+        position_resize=facts.hints.get("position_resize", "timm"),
         rotary=rotary_config(rotary),
         trim=grid.trim,
         mlp="swiglu" if swiglu else "gelu",
@@ -96,7 +98,8 @@ def _infer_grid(source: TensorSource, facts: Facts, settings: Mapping[str, Any],
         if not sizes or (not stated and len(sizes) > 1):
             raise CheckpointError(f"{source.origin} does not state for which images it was made; give image_size.")
         return Grid(sizes[0], 0, any(side % step for side, step in zip(sizes[0], cell, strict=True)))
-    count, extras = source.shape("pos_embed", 3)[1], (prefix, 0, 1) if "cls_token" in source else (prefix, 0)
+    count = source.shape("pos_embed", 3)[1]
+    extras = (1,) if facts.hints.get(CLASS_ENTRY_ONLY) else (prefix, 0)
 
     def fits(size: Size) -> bool:
         return count - (size[0] // cell[0]) * (size[1] // cell[1]) in extras
@@ -142,6 +145,12 @@ def _infer_prefix(facts: Facts) -> bool:
     """Return whether pooling sees the tokens before the patches: in timm's VisionTransformer only when asked to."""
     stated = facts.arguments.get("pool_include_prefix")
     return bool(next((row.get("prefix") for row in facts.rows.values()), False)) if stated is None else bool(stated)
+
+
+def _infer_pool_heads(facts: Facts) -> int | None:
+    """Tell the heads of attention pooling, where they are others than those of the blocks."""
+    known = next((row.get("pool_heads") for row in facts.rows.values()), None)
+    return setting(dict(facts.arguments), "attn_pool_num_heads", int, 0) or known
 
 
 def _infer_gelu(facts: Facts) -> Gelu:

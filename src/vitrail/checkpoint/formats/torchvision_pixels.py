@@ -21,15 +21,22 @@ class Way(NamedTuple):
 _SMALL, _LINEAR = Way(224, 256, bicubic=False), Way(224, 224, bicubic=True)
 # Name, width and patch -> weights, by their names in torchvision.
 PUBLISHED: dict[tuple[str, int, int], dict[str, Way]] = {
-    ("vit_b_16", 768, 16): {"IMAGENET1K_V1": _SMALL, "SWAG_E2E_V1": Way(384, 384, True), "SWAG_LINEAR_V1": _LINEAR},
+    ("vit_b_16", 768, 16): {
+        "IMAGENET1K_V1": _SMALL,
+        "IMAGENET1K_SWAG_E2E_V1": Way(384, 384, bicubic=True),
+        "IMAGENET1K_SWAG_LINEAR_V1": _LINEAR,
+    },
     ("vit_b_32", 768, 32): {"IMAGENET1K_V1": _SMALL},
     ("vit_l_16", 1024, 16): {
         "IMAGENET1K_V1": Way(224, 242, bicubic=False),
-        "SWAG_E2E_V1": Way(512, 512, bicubic=True),
-        "SWAG_LINEAR_V1": _LINEAR,
+        "IMAGENET1K_SWAG_E2E_V1": Way(512, 512, bicubic=True),
+        "IMAGENET1K_SWAG_LINEAR_V1": _LINEAR,
     },
     ("vit_l_32", 1024, 32): {"IMAGENET1K_V1": _SMALL},
-    ("vit_h_14", 1280, 14): {"SWAG_E2E_V1": Way(518, 518, bicubic=True), "SWAG_LINEAR_V1": _LINEAR},
+    ("vit_h_14", 1280, 14): {
+        "IMAGENET1K_SWAG_E2E_V1": Way(518, 518, bicubic=True),
+        "IMAGENET1K_SWAG_LINEAR_V1": _LINEAR,
+    },
 }
 
 
