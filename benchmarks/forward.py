@@ -52,7 +52,7 @@ def models() -> dict[str, torch.nn.Module]:
     torch.nn.init.normal_(ours.head.linear.weight, std=0.02)
     theirs = timm.create_model("vit_base_patch16_224")
     theirs.load_state_dict(timm_weights(ours))
-    made = {
+    networks = {
         "vitrail": ours,
         "vitrail (tanh GELU)": vitrail.create("B/16", seed=0),
         "timm": theirs,
@@ -62,13 +62,13 @@ def models() -> dict[str, torch.nn.Module]:
             image_size=224, patch_size=16, num_classes=1000, dim=768, depth=12, heads=12, mlp_dim=3072
         ),
     }
-    for model in made.values():
+    for model in networks.values():
         model.eval()
     images = torch.randn(2, 3, 224, 224)
     difference = (ours(images) - theirs(images)).abs().max().item()
     print(f"vitrail and timm with the same weights: logits differ by at most {difference:.1e}")
     assert difference < 1e-4
-    return made
+    return networks
 
 
 class HuggingFace(torch.nn.Module):
@@ -82,9 +82,9 @@ class HuggingFace(torch.nn.Module):
         return self.model(images).logits
 
 
-def contestants(made: dict[str, torch.nn.Module], images: torch.Tensor) -> dict[str, Contestant]:
+def contestants(networks: dict[str, torch.nn.Module], images: torch.Tensor) -> dict[str, Contestant]:
     """Bind every model to the images."""
-    return {name: (lambda model=model: model(images)) for name, model in made.items()}
+    return {name: (lambda model=model: model(images)) for name, model in networks.items()}
 
 
 def main() -> None:
@@ -101,22 +101,22 @@ def main() -> None:
     print(f"GEMM peak: {peak / 1e9:.0f} GFLOP/s with {args.threads} threads")
     tables = {}
 
-    def measure(title: str, made: dict[str, torch.nn.Module], batch: int) -> None:
+    def measure(title: str, networks: dict[str, torch.nn.Module], batch: int) -> None:
         images = torch.randn(batch, 3, 224, 224)
-        runs = contestants(made, images)
+        runs = contestants(networks, images)
         work = {"images": batch, "flops": batch * FLOPS}
         tables[title] = contest(runs, ours="vitrail", **work, rounds=args.rounds, peak=peak)
         show(title, tables[title])
 
     with torch.inference_mode():
-        made = models()
+        networks = models()
         for batch in args.batches:
-            measure(f"B/16, eager, batch {batch}", made, batch)
+            measure(f"B/16, eager, batch {batch}", networks, batch)
     torch._inductor.config.freezing = True
     with torch.no_grad():
         for batch in args.batches if not args.quick else ():
             torch.compiler.reset()
-            compiled = {name: torch.compile(model) for name, model in made.items()}
+            compiled = {name: torch.compile(model) for name, model in networks.items()}
             measure(f"B/16, compiled and frozen, batch {batch}", compiled, batch)
     save("forward", tables, peak)
 

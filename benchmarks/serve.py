@@ -65,7 +65,9 @@ class Served:
 
     def workers(self) -> list[int]:
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+        nurseries = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+        listings = [Path(f"/proc/{pid}/task/{pid}/children") for pid in nurseries]
+        return [int(pid) for listing in listings if listing.exists() for pid in listing.read_text().split()]
 
     def memory(self) -> float:
         """Resident MiB of the server and its workers."""
@@ -108,7 +110,7 @@ async def peers(options: argparse.Namespace, model: Path) -> dict:
     others = {}
     for port, kind in ((8302, "litserve"), (8303, "fastapi")):
         words = [options.peers, str(HERE / "serve_peers.py"), kind, str(port), TIMM[options.model]]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        quiet = {"stdout": subprocess.DEVNULL}
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         others[kind] = subprocess.Popen(
             words, env=environment | {"OMP_NUM_THREADS": "1" if kind == "litserve" else "2"}, **quiet

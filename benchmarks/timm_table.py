@@ -53,12 +53,12 @@ def arguments_of(name: str) -> tuple[type, dict[str, Any]]:
     try:
         timm.create_model(name)
     except Recorded as recorded:
-        cls, given = recorded.args
+        cls, arguments = recorded.args
     finally:
         module.build_model_with_cfg = original
     constructor = VisionTransformer if issubclass(cls, VisionTransformer) else cls
     defaults = {key: value.default for key, value in inspect.signature(constructor).parameters.items()}
-    return cls, defaults | {key: value for key, value in given.items() if key in defaults}
+    return cls, defaults | {key: value for key, value in arguments.items() if key in defaults}
 
 
 def eps_of(norm_layer: Any) -> float:

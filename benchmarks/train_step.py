@@ -70,8 +70,8 @@ def peak_memory(name: str, batch: int) -> float:
     )
     environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}
     command = [sys.executable, "-c", code]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return float(found.stdout)
+    process = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return float(process.stdout)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@
 
 MODEL is a small model that `vitrail train cifar10.npz --minutes 10` has made; PHOTOS a folder of photos with train/ and
 val/. Every line is one or more runs of the command, with 3 seeds, the same number of steps, the same batch and the same
-architecture on both sides; fine-tuning's sweep comes on top of its time and is told apart.
+architecture on both sides; fine-tuning's sweep comes on top of its time and is listed by itself.
 """
 
 import argparse
@@ -93,9 +93,9 @@ def main() -> None:
             continue
         row = stored[name] = run() | {"date": time.strftime("%Y-%m-%d")}
         if "accuracies" in row:
-            found = [100 * value for value in row["accuracies"]]
+            percentages = [100 * value for value in row["accuracies"]]
             print(
-                f"{name:26}{statistics.mean(found):7.2f} +- {statistics.stdev(found):.2f}%"
+                f"{name:26}{statistics.mean(percentages):7.2f} +- {statistics.stdev(percentages):.2f}%"
                 f"{row['seconds_of_one']:8.1f} s a run  rate {row.get('rate', '-')}",
                 flush=True,
             )

@@ -29,8 +29,9 @@ WORKING = {
 COMMANDS = {
     "convert": ["in/model.safetensors", "out.npz", "--to", "google", "--lossy"],
     "diff": ["in/model.safetensors", "in/other.safetensors"],
+    "engines": ["in/model.safetensors", "--batch", "1", "--engine", "torch", "--seconds", "0.01", "--threads", "1"],
     "evaluate": ["in/model.safetensors", "in/photos", "--bootstrap", "100", *QUICK],
-    "explain": ["in/model.safetensors", "in/photos/train", "--points", "3", "--steps", "2", *QUICK],
+    "explain": ["in/model.safetensors", "in/photos/train", "--points", "3", *QUICK],
     "fewshot": ["in/model.safetensors", "in/photos", "--shots", "1", "--no-cache", *QUICK],
     "finetune": ["in/photos", "--from", "in/model.safetensors", "--rates", "0.01", "--runs", "1", *SMALL, *QUICK],
     "inspect": ["in/model.safetensors", "--data", "in/photos", "--images", "4", *QUICK],
@@ -40,6 +41,7 @@ COMMANDS = {
     "pretrain": ["in/photos", *SMALL, *QUICK, *TINY],
     "pull": ["deit-Ti/16"],
     "recipes": ["imagenet1k-B/16"],
+    "serve": ["in/model.safetensors", "--port", "0", "--threads", "1"],
     "show": ["in/model.safetensors"],
     "stress": [
         "in/model.safetensors",
@@ -57,6 +59,8 @@ COMMANDS = {
     "vtab": ["in/model.safetensors", "in", "--tasks", "dtd", "--steps", "1", "--batch", "4", "--out", "out", *QUICK],
 }
 """Commands that work, but for `pull`, which has no network here."""
+ENDLESS = {"serve": 2.0}
+"""Verbs that end when they are interrupted, and the seconds until that is done."""
 LEFT_OUT = {"compile", "shard"}
 """A minute of torch.compile, and what needs ranks."""
 
@@ -65,65 +69,36 @@ OWNED = "\x1b]0;owned\x07"
 WHOLE = ["-1", "0", "4294967296", "9223372036854775807", "9" * 5000, "1.5", "nan", "", "x"]
 NUMBERS = ["-1", "0", "1e-320", "1e308", "1e400", "inf", "-inf", "nan", "", "x"]
 PATHS = [
-    *(
-        "",
-        "/",
-        "nowhere",
-        "/dev/full",
-        "/dev/zero",
-        "/proc/self/mem",
-        "in/photos",
-        "in/model.safetensors",
-        "in/list.csv",
-    ),
-    *(
-        "strange/notes.txt",
-        "strange/notes.csv",
-        "strange/page.html",
-        "strange/photo.png",
-        "strange/folder",
-        "in/link.csv",
-    ),
-    *(
-        "strange/folder",
-        "locked/x.csv",
-        "x" * 300 + ".csv",
-        "a/" * 2500,
-        f"{OWNED}.csv",
-        "\udcff.csv",
-        "new",
-        "new.csv",
-        "@in/list.csv",
-    ),
+    *("", "/", "nowhere", "/dev/full", "/dev/zero", "/proc/self/mem", "in/photos", "in/model.safetensors"),
+    *("in/list.csv", "strange/notes.csv", "strange/page.html", "strange/folder", "locked/x.csv", "a/" * 2500),
+    *(f"{OWNED}.csv", "\udcff.csv", "new.csv", "@in/list.csv"),
 ]
 WORDS = [
-    *(
-        "",
-        " ",
-        "all",
-        "0",
-        "-1",
-        "101%",
-        "nan%",
-        "1000000",
-        "9" * 400,
-        "4294967296",
-        "1e308",
-        "nan",
-        OWNED,
-        "\udcff",
-        "=",
-    ),
-    *("\udcff", "=", "model.dim=1e99", "optimizer.beta2=NaN", "B/16", "R50x99999", "x" * 300, "../../etc/passwd"),
+    "",
+    "all",
+    "0",
+    "-1",
+    "nan%",
+    "9" * 400,
+    "4294967296",
+    "nan",
+    OWNED,
+    "\udcff",
+    "=",
+    "model.dim=1e99",
+    "B/16",
+    "x" * 300,
 ]
 MORE_NUMBERS = ["1", "7", "-0.0", "0.5", "1e30", "9" * 30, "1e400", "1_0", "\uff13", "0x10", " 1"]
 MORE_PATHS = [
+    *("in/link.csv", "strange/notes.txt", "strange/photo.png", "x" * 300 + ".csv", "new"),
     *(".", "~", "-", "--", "/dev/null", "in", "strange", "in/labels.txt", "strange/plot.svg", "strange/photo.npz"),
     *(f"new{suffix}" for suffix in (".html", ".svg", ".png", ".jsonl", ".parquet", ".npz", ".safetensors")),
     *("x" * 300, "nowhere/" * 3 + "x.html", "line\nbreak.csv", "=cmd|' /C calc'!A0.csv", "@/dev/zero", "@nowhere"),
     *("in/photos/*/*.png", "{0..9}", "%s%n", " ", "all", "5", "B/16", "hf:a/b", "http://127.0.0.1:1/x"),
 ]
 MORE_WORDS = [
+    *(" ", "101%", "1000000", "1e308", "optimizer.beta2=NaN", "R50x99999", "../../etc/passwd"),
     *("auto", "off", "none", "5", "1%", "-5%", "224", "8x8", "0x0", "8x", "9223372036854775807", "inf", "line\nbreak"),
     *("model.dim", "nothing=1", "Ti/0", "\u732b", "hf:a/b", "http://127.0.0.1:1/x", "https://", "/dev/zero"),
 ]

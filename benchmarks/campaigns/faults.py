@@ -28,6 +28,8 @@ WRITING = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "fsy
 SIGNALS = {name: getattr(signal, name) for name in ("SIGKILL", "SIGTERM", "SIGHUP", "SIGSTOP")}
 DISKS = {"full": errno.ENOSPC, "read-only": errno.EROFS}
 QUOTA = "quota"
+LONG = 20
+"""Seconds in which some work has imported what it will."""
 LONGEST = 120.0
 """Seconds after which an attempt counts as hanging."""
 
@@ -133,6 +135,8 @@ def import_used(work: Callable[[], int], folder: Path) -> None:
             os.chdir(folder)
             os.dup2(os.open(os.devnull, os.O_RDWR), 1)
             os.dup2(1, 2)
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.alarm(LONG)
             work()
         os.write(writing, "\n".join(sorted(set(sys.modules) - before)).encode())
         os._exit(0)

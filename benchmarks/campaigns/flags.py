@@ -3,11 +3,12 @@
     python benchmarks/campaigns/flags.py [--minutes 30] [--more] [--pairs 0] [--seed 0] [--only predict,train]
 
 The flags, their types and their extremes come from the `Arguments` of the verbs (`extremes.py`). A trial is a command
-that works, with one flag set to what nobody should, on a terminal or in a pipe; with `--pairs` also with two flags. It
-is bad when it shows a traceback or a foreign exception, hangs, ends with another code than 0, 1, 2 or 130, writes
-escape codes into a pipe, or changes a file that it reads or, unforced, one that it did not write. Verbs that are new
-are tried too, by what their fields look like. Trials that ended well are lines of `results/flags.trials.jsonl`, and are
-not done again; the counts, with how many trials there are in all, are in `results/flags.json`.
+that works, with one flag set to what nobody should: its extremes in turn on a terminal and in a pipe, with `--more`
+each on both, and with `--pairs` two flags at once. It is bad when it shows a traceback or a foreign exception, hangs,
+ends with another code than 0, 1, 2 or 130, writes escape codes into a pipe, or changes a file that it reads or,
+unforced, one that it did not write. Verbs that are new are tried too, by what their fields look like. Trials that ended
+well are lines of `results/flags.trials.jsonl`, and are not done again; the counts, with how many trials there are in
+all, are in `results/flags.json`.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -31,9 +32,9 @@ from typing import Any
 os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import torch
-from extremes import OWNED, command, fields_of, make_place, more_of, values_of
+from extremes import ENDLESS, OWNED, command, fields_of, make_place, more_of, values_of
 from faults import import_everything, import_used
-from terminals import Ending, refuse_network, run
+from terminals import WAITING, Ending, refuse_network, run_all
 
 from vitrail.base.lines import append_row, read_rows
 from vitrail.cli.main import VERBS
@@ -41,28 +42,30 @@ from vitrail.cli.main import main as vitrail
 from vitrail.cli.usage import Field
 
 RESULTS = Path(__file__).parents[1] / "results"
+BATCH = 40
+"""Trials that one process may do, if they are all refused."""
 Trial = tuple[str, list[str], bool]
 """A verb, the words after it, and whether they are on a terminal."""
 
 
 def single_trials(verbs: Sequence[str], seed: int) -> list[Trial]:
-    """List all that set one flag to an extreme, on a terminal and in a pipe, in an order by chance."""
+    """List those that set one flag to an extreme, in turn on a terminal and in a pipe, in an order by chance."""
     trials = [
-        (verb, _placed(verb, field, words), terminal)
+        (verb, _placed(verb, field, words), bool(turn % 2))
         for verb in verbs
         for field in fields_of(verb)
-        for words in values_of(field)
-        for terminal in (False, True)
+        for turn, words in enumerate(values_of(field))
     ]
     random.Random(seed).shuffle(trials)  # noqa: S311
     return trials
 
 
 def more_trials(verbs: Sequence[str], seed: int) -> list[Trial]:
-    """List those that set one flag to another odd value, on a terminal or in a pipe."""
+    """List the same where the others were, and those that set one flag to another odd value."""
     chance = random.Random(seed)  # noqa: S311
     values = [(verb, field, words) for verb in verbs for field in fields_of(verb) for words in more_of(field)]
-    trials = [(verb, _placed(verb, field, words), bool(chance.getrandbits(1))) for verb, field, words in values]
+    trials = [(verb, words, not terminal) for verb, words, terminal in single_trials(verbs, seed)]
+    trials += [(verb, _placed(verb, field, words), bool(chance.getrandbits(1))) for verb, field, words in values]
     chance.shuffle(trials)
     return trials
 
@@ -140,29 +143,36 @@ def offline(words: list[str]) -> int:
     return vitrail(words)
 
 
-def carry_out(verb: str, words: list[str], place: Path, *, terminal: bool) -> dict[str, Any]:
-    """Do one trial in a copy of the place, and return what came of it."""
+def carry_out(trials: Sequence[Trial], place: Path) -> Iterator[dict[str, Any]]:
+    """Do trials in a copy of the place until one has done something, and yield what came of each."""
     here = place / "here"
     if not here.exists():
         shutil.copytree(place / "there", here, symlinks=True)
-    before = state(here)
-    ending = run([verb, *words], here, terminal=terminal)
-    after = state(here)
-    changed = [path for path, facts in before.items() if after.get(path) != facts]
-    changes = {
-        "an input changed": any(path.startswith(f"{here}/in/") for path in changed),
-        "a stranger changed": any(path.startswith(f"{here}/strange/") for path in changed) and "--force" not in words,
-        "a part is left": any(path.endswith(".part") for path in after.keys() - before.keys()),
-    }
-    problems = problems_of([verb, *words], ending, changes, terminal=terminal)
-    if after != before:
+
+    def compare(before: dict[str, tuple[int, ...]], words: Sequence[str]) -> tuple[dict[str, bool], bool]:
+        after = state(here)
+        changed = [path for path, facts in before.items() if after.get(path) != facts]
+        strangers = any(path.startswith(f"{here}/strange/") for path in changed) and "--force" not in words
+        return {
+            "an input changed": any(path.startswith(f"{here}/in/") for path in changed),
+            "a stranger changed": strangers,
+            "a part is left": any(path.endswith(".part") for path in after.keys() - before.keys()),
+        }, after != before
+
+    commands = [([verb, *words], terminal, ENDLESS.get(verb, WAITING)) for verb, words, terminal in trials]
+    ending = None
+    for (verb, words, terminal), ending in zip(
+        trials, run_all(commands, here, begin=partial(state, here), compare=compare), strict=False
+    ):
+        problems = problems_of([verb, *words], ending, ending.changes, terminal=terminal)
+        row: dict[str, Any] = {"trial": _name(verb, words, terminal=terminal), "verb": verb, "code": ending.code}
+        row |= {"interrupted": ending.interrupted, "seconds": round(ending.seconds, 2), "problems": problems}
+        if problems or ending.interrupted:
+            row |= {"words": words, "terminal": terminal, "said": (ending.out + ending.err)[-3000:]}
+        yield row
+    if ending is None or ending.changed:
         (here / "locked").chmod(0o700)
         shutil.rmtree(here)
-    row: dict[str, Any] = {"trial": _name(verb, words, terminal=terminal), "verb": verb, "code": ending.code}
-    row |= {"interrupted": ending.interrupted, "seconds": round(ending.seconds, 2), "problems": problems}
-    if problems or ending.interrupted:
-        row |= {"words": words, "terminal": terminal, "said": (ending.out + ending.err)[-3000:]}
-    return row
 
 
 def _name(verb: str, words: Sequence[str], *, terminal: bool) -> str:
@@ -199,7 +209,7 @@ def main() -> int:
     """Do the trials that are left, print and save the counts; 0 when none was bad."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0, help="the longest that this call may take")
-    parser.add_argument("--more", action="store_true", help="also what lies between the extremes")
+    parser.add_argument("--more", action="store_true", help="also the extremes on the other one, and other odd values")
     parser.add_argument("--pairs", type=int, default=0, help="trials of two flags, after all that set one")
     parser.add_argument("--seed", type=int, default=0, help="of the order of trials, and of pairs of flags")
     parser.add_argument("--only", default=",".join(VERBS), help="verbs, with commas")
@@ -219,8 +229,8 @@ def main() -> int:
             import_used(partial(offline, [verb, *command(verb)]), place / "warm")
             (place / "warm" / "locked").chmod(0o700)
             shutil.rmtree(place / "warm")
-            row = carry_out(verb, command(verb), place, terminal=False)
-            if row["code"] not in (0, 1):
+            (row,) = carry_out([(verb, command(verb), False)], place)
+            if row["code"] not in (0, 1) and verb not in ENDLESS:
                 print(f"{verb}: no command that works, {' '.join(command(verb))} ends with {row['code']}", flush=True)
         gc.freeze()  # a fork then shares what it never changes
         trials = itertools.chain(
@@ -228,15 +238,13 @@ def main() -> int:
             more_trials(verbs, args.seed) if args.more else (),
             itertools.islice(pairs(verbs, args.seed), args.pairs),
         )
-        for verb, words, terminal in trials:
-            if time.monotonic() > limit:
-                break
-            if _name(verb, words, terminal=terminal) in known:
-                continue
-            row = carry_out(verb, words, place, terminal=terminal)
-            append_row(lines, row)
-            if row["problems"]:
-                print(json.dumps(row, indent=1), flush=True)
+        waiting = deque(each for each in trials if _name(*each[:2], terminal=each[2]) not in known)
+        while waiting and time.monotonic() < limit:
+            for row in carry_out(list(itertools.islice(waiting, BATCH)), place):
+                waiting.popleft()
+                append_row(lines, row)
+                if row["problems"]:
+                    print(json.dumps(row, indent=1), flush=True)
     counts = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv), "seed": args.seed}
     counts |= summarise(latest(lines), single_trials(list(VERBS), args.seed))
     (args.results / "flags.json").write_text(json.dumps(counts, indent=1) + "\n")

@@ -1,6 +1,6 @@
 """Give every reader files that were changed so that their structure stays, and see what comes of each.
 
-    python benchmarks/campaigns/hostile.py [--inputs 10000] [--minutes 25] [--seed 0] [--only png]
+    python benchmarks/campaigns/hostile.py [--inputs 10000] [--minutes 25] [--seed 0] [--only png,tiff]
 
 Every kind of file that is read (`specimens.py`) is changed in ways that its format lets through (`mutations.py`) and
 read in a forked child that may take so much memory and time. An input is refused in a sentence, or accepted; anything
@@ -218,12 +218,12 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=10_000, help="inputs in all, those of earlier calls included")
     parser.add_argument("--minutes", type=float, default=25.0, help="the longest that this call may take")
     parser.add_argument("--seed", type=int, default=0, help="of the changes")
-    parser.add_argument("--only", help="kinds whose names begin so")
+    parser.add_argument("--only", default="", help="kinds whose names begin so, with commas")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
     args = parser.parse_args()
     torch.set_num_threads(1)
     limit, lines = time.monotonic() + 60 * args.minutes, args.results / "hostile.trials.jsonl"
-    kinds = [specimen for specimen in every_kind() if specimen.name.startswith(args.only or "")]
+    kinds = [specimen for specimen in every_kind() if specimen.name.startswith(tuple(args.only.split(",")))]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "here"
         for specimen in kinds:

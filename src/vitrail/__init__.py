@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from vitrail.checkpoint.files import load as load
     from vitrail.checkpoint.files import save as save
     from vitrail.data.preprocessing import Preprocessing as Preprocessing
+    from vitrail.evaluation.evaluation import Evaluation as Evaluation
+    from vitrail.evaluation.fewshot_result import FewShot as FewShot
     from vitrail.model.backbone import BackboneConfig as BackboneConfig
     from vitrail.model.build import build as build
     from vitrail.model.build import configure as configure
@@ -26,8 +28,16 @@ if TYPE_CHECKING:
     from vitrail.model.trace import Trace as Trace
     from vitrail.model.vit import ViT as ViT
     from vitrail.prediction.classifier import Classifier as Classifier
+    from vitrail.prediction.prediction import Prediction as Prediction
+    from vitrail.prediction.prediction import PredictionFile as PredictionFile
     from vitrail.serving.server import Server as Server
     from vitrail.studies.stress.result import StressResult as StressResult
+    from vitrail.studies.study import Claim as Claim
+    from vitrail.studies.study import Study as Study
+    from vitrail.studies.study import Variant as Variant
+    from vitrail.studies.vtab_result import VtabResult as VtabResult
+    from vitrail.training.endings import DivergedError as DivergedError
+    from vitrail.training.endings import StoppedError as StoppedError
     from vitrail.verbs.convert import Conversion as Conversion
     from vitrail.verbs.convert import convert as convert
     from vitrail.verbs.cost import cost as cost
@@ -66,6 +76,10 @@ if TYPE_CHECKING:
     from vitrail.verbs.show import Description as Description
     from vitrail.verbs.show import show as show
     from vitrail.verbs.stress import stress as stress
+    from vitrail.verbs.studies import StudyList as StudyList
+    from vitrail.verbs.studies import list_studies as list_studies
+    from vitrail.verbs.study import study as study
+    from vitrail.verbs.study_result import StudyResult as StudyResult
     from vitrail.verbs.survey import Survey as Survey
     from vitrail.verbs.survey import survey as survey
     from vitrail.verbs.train import train as train
@@ -84,13 +98,17 @@ _HOMES = {
     "Classifier": "vitrail.prediction.classifier",
     "ConfigError": "vitrail.base.errors",
     "Conversion": "vitrail.verbs.convert",
+    "Claim": "vitrail.studies.study",
     "Cost": "vitrail.model.cost",
     "Description": "vitrail.verbs.show",
     "Difference": "vitrail.verbs.diff",
+    "DivergedError": "vitrail.training.endings",
     "EngineTable": "vitrail.verbs.engines",
+    "Evaluation": "vitrail.evaluation.evaluation",
     "Explanation": "vitrail.verbs.explanation",
     "Explanations": "vitrail.verbs.explanation",
     "Export": "vitrail.verbs.export",
+    "FewShot": "vitrail.evaluation.fewshot_result",
     "FinetunedRun": "vitrail.verbs.trained",
     "ImageError": "vitrail.base.errors",
     "InputError": "vitrail.base.errors",
@@ -98,6 +116,8 @@ _HOMES = {
     "ModelList": "vitrail.verbs.models",
     "NetworkError": "vitrail.base.errors",
     "Plan": "vitrail.verbs.plan",
+    "Prediction": "vitrail.prediction.prediction",
+    "PredictionFile": "vitrail.prediction.prediction",
     "Preprocessing": "vitrail.data.preprocessing",
     "PublishedList": "vitrail.verbs.published",
     "Pulled": "vitrail.verbs.pull",
@@ -108,14 +128,20 @@ _HOMES = {
     "ResNetConfig": "vitrail.model.resnet",
     "RotaryConfig": "vitrail.model.rotary",
     "Server": "vitrail.serving.server",
+    "StoppedError": "vitrail.training.endings",
     "StressResult": "vitrail.studies.stress.result",
+    "Study": "vitrail.studies.study",
+    "StudyList": "vitrail.verbs.studies",
+    "StudyResult": "vitrail.verbs.study_result",
     "Survey": "vitrail.verbs.survey",
     "Trace": "vitrail.model.trace",
     "TrainedRun": "vitrail.verbs.trained",
+    "Variant": "vitrail.studies.study",
     "Verification": "vitrail.verbs.verify",
     "ViT": "vitrail.model.vit",
     "ViTConfig": "vitrail.model.config",
     "VitrailError": "vitrail.base.errors",
+    "VtabResult": "vitrail.studies.vtab_result",
     "build": "vitrail.model.build",
     "configure": "vitrail.model.build",
     "convert": "vitrail.verbs.convert",
@@ -133,6 +159,7 @@ _HOMES = {
     "list_published": "vitrail.verbs.published",
     "list_pulled": "vitrail.verbs.pull",
     "list_recipes": "vitrail.verbs.recipes",
+    "list_studies": "vitrail.verbs.studies",
     "load": "vitrail.checkpoint.files",
     "plan": "vitrail.verbs.plan",
     "predict": "vitrail.verbs.predict",
@@ -144,6 +171,7 @@ _HOMES = {
     "serve": "vitrail.verbs.serve",
     "show": "vitrail.verbs.show",
     "stress": "vitrail.verbs.stress",
+    "study": "vitrail.verbs.study",
     "survey": "vitrail.verbs.survey",
     "train": "vitrail.verbs.train",
     "verify": "vitrail.verbs.verify",

@@ -20,7 +20,7 @@ from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape
 from vitrail.training.step import Precision
 
-FUNCTIONS = {"data": "survey", "models": "list_models", "recipes": "list_recipes"}
+FUNCTIONS = {"data": "survey", "models": "list_models", "recipes": "list_recipes", "studies": "list_studies"}
 
 
 def flags(verb: str) -> dict[str, Field]:

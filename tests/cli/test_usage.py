@@ -69,7 +69,6 @@ def test_words_become_what_the_types_say() -> None:
 def test_a_tuple_takes_several_words_and_may_be_repeated() -> None:
     assert read("here", "--sizes", "1", "2", "--json").sizes == (1, 2)
     assert read("here", "--sizes", "1", "--json", "--sizes", "2", "3").sizes == (1, 2, 3)
-    assert read("here", "--sizes").sizes == ()
 
 
 def test_positionals_and_flags_may_be_mixed() -> None:
@@ -100,6 +99,7 @@ def test_behind_two_dashes_nothing_is_a_flag() -> None:
         (["here", "--kind", "green"], "--kind is given 'green', but takes one of blue, red."),
         (["here", "--seed"], "--seed takes INT, but is given nothing."),
         (["here", "--seed", "--json"], "--seed takes INT, but is given nothing."),
+        (["here", "--sizes"], "--sizes takes INT [...], but is given nothing."),
         (["here", "--json=1"], "--json takes no value."),
         (["here", "--bogus"], "there is no flag --bogus."),
         (["here", "-x"], "there is no flag -x."),

@@ -1,3 +1,4 @@
+import gzip
 import io
 import struct
 import tracemalloc
@@ -205,6 +206,14 @@ def test_fashion_mnist_has_its_class_names(tmp_path) -> None:
     idx(folder / "train-labels-idx1-ubyte", np.array([0, 9], np.uint8))
     data = open_data(folder)
     assert [data.labels[target] for target in data.targets] == ["T-shirt/top", "Ankle boot"]
+
+
+def test_a_packed_idx_file_that_claims_far_more_than_it_is_is_refused_before_it_is_unpacked(tmp_path) -> None:
+    header = bytes([0, 0, 8, 3]) + struct.pack(">3I", 75_000, 200, 200)
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(header + bytes(10**6)))
+    idx(tmp_path / "train-labels-idx1-ubyte", np.zeros(75_000, np.uint8))
+    with pytest.raises(InputError, match=r"unpack.*VITRAIL_LIMIT_"):
+        open_data(tmp_path)
 
 
 def test_several_idx_data_sets_in_one_folder_have_to_be_chosen_from(tmp_path) -> None:

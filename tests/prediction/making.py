@@ -13,7 +13,8 @@ from tests.tiny import perturbed, vit_config
 from vitrail.base.ranks import Ranks
 from vitrail.prediction.classifier import Classifier
 from vitrail.prediction.folder import list_images
-from vitrail.prediction.work import Outcome, Work
+from vitrail.prediction.prediction import PredictionFile
+from vitrail.prediction.work import Work
 
 LABELS = ("ant", "bee", "wasp", "fly", "moth", "beetle", "bug")
 PIXELS = vitrail.Preprocessing(
@@ -52,7 +53,7 @@ def resized(image: Image.Image) -> np.ndarray:
     return np.asarray(image.convert("RGB").resize((16, 12), Image.Resampling.BICUBIC))
 
 
-def work(model: Path, words: list[str], out: Path, *, top: int = 3, **changes) -> Outcome:
+def work(model: Path, words: list[str], out: Path, *, top: int = 3, **changes) -> PredictionFile:
     """Predict in this process, as the command does."""
     classifier = Classifier.load(model, device="cpu", **{"batch": 4, "workers": 2} | changes)
     outcome = Work(classifier=classifier, out=out, top=top, ranks=Ranks()).run(lambda: list_images(words, bytes))

@@ -11,7 +11,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 import vitrail
@@ -20,7 +19,8 @@ from vitrail.data.preprocessing import preset
 from vitrail.serving import fleet
 from vitrail.serving.app import make_app
 from vitrail.serving.frames import Head
-from vitrail.serving.member import Member, WorkerEndedError
+from vitrail.serving.member import Member
+from vitrail.serving.nursery import Nursery, WorkerEndedError
 from vitrail.serving.service import Service
 from vitrail.serving.settings import ModelSource, ServeSettings
 from vitrail.serving.tasks import Tasks
@@ -62,10 +62,10 @@ class InProcess(Member):
     """Work that contains this ends the worker."""
     calls: list[Head] = []  # noqa: RUF012 - of all members, cleared for each test
 
-    async def start(self, sources: Any, *, threads: int, max_pixels: int) -> None:
-        torch.set_num_threads(threads)
-        self.tasks = _tasks(tuple((name, source.path) for name, source in sources.items()), max_pixels)
-        self.models = {name: self.tasks.describe(name) for name in sources}
+    async def start(self, nursery: Nursery) -> None:
+        paths = tuple((name, source.path) for name, source in nursery.sources.items())
+        self.tasks = _tasks(paths, nursery.max_pixels)
+        self.models = {name: self.tasks.describe(name) for name in nursery.sources}
         self.idle = True
 
     async def call(self, head: Head, payload: bytes, seconds: float) -> tuple[Head, bytes]:
@@ -77,9 +77,8 @@ class InProcess(Member):
         answer, content = work(self.tasks, head, bytearray(payload))
         return {**answer, "seconds": 0.001}, content
 
-    async def end(self) -> int | None:
+    async def end(self) -> None:
         self.models, self.idle = {}, False
-        return -9
 
 
 @lru_cache

@@ -57,7 +57,7 @@ def test_a_worker_that_ends_is_replaced_and_its_images_are_tried_once_more(bench
         async def fragile(self, head, payload, seconds):
             if head["do"] == "compute" and not deaths:
                 deaths.append(len(head["tops"]))
-                from vitrail.serving.member import WorkerEndedError
+                from vitrail.serving.nursery import WorkerEndedError
 
                 raise WorkerEndedError
             return await call(self, head, payload, seconds)

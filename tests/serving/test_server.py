@@ -31,9 +31,10 @@ def children(pid: int) -> list[int]:
 
 
 def workers_of_this_process() -> list[int]:
-    """The worker processes that threads of this process have started."""
-    pids = [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
-    return [int(pid) for pid in pids if b"vitrail.serving.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    """The workers, which are children of a process that a thread of this one has started."""
+    pids = [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+    nurseries = [pid for pid in pids if b"vitrail.serving.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [worker for nursery in nurseries for worker in children(nursery)]
 
 
 def wait_until(condition, seconds: float = SECONDS) -> None:
@@ -56,8 +57,7 @@ def test_a_killed_worker_is_replaced_and_requests_go_on(server) -> None:
     (worker,) = workers_of_this_process()
     os.kill(worker, signal.SIGKILL)
     answer = httpx.post(f"{server.url}/v1/predict", files=parts(photo()), timeout=SECONDS)
-    assert answer.status_code in (200, 503)  # 503 if the restart takes longer than the deadline
-    wait_until(lambda: httpx.get(f"{server.url}/readyz").status_code == 200)
+    assert answer.status_code == 200
     assert workers_of_this_process() != [worker]
     assert "vitrail_worker_restarts_total 1" in httpx.get(f"{server.url}/metrics").text
 

@@ -12,7 +12,8 @@ from vitrail.base.ranks import Ranks
 from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
 from vitrail.runs.changes import Changes
 from vitrail.runs.start import Source, open_source
-from vitrail.studies.vtab import summarise, task_data, task_run
+from vitrail.studies.vtab import task_data, task_run
+from vitrail.studies.vtab_result import summarise
 from vitrail.studies.vtab_tasks import TASKS, find_tasks, task_named
 
 ROWS = """

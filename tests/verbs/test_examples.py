@@ -2,6 +2,8 @@
 
 import doctest
 import inspect
+from types import NoneType, UnionType
+from typing import get_args
 
 import numpy
 import pytest
@@ -27,6 +29,17 @@ def test_the_example_of_a_verb_runs(name) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     runner.run(example, out=report.append)
     assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("name", [name for name in VERBS if name not in ("remove_pulled",)])
+def test_a_result_is_a_public_name_and_shows_itself_in_a_notebook(name) -> None:
+    result = inspect.signature(getattr(vitrail, name)).return_annotation
+    options = get_args(result) if isinstance(result, UnionType) else (result,)
+    kinds = {get_args(option)[0] if get_args(option) else option for option in options} - {NoneType}
+    for kind in kinds:
+        public = getattr(vitrail, kind if isinstance(kind, str) else kind.__name__)
+        assert kind in (public, public.__name__)
+        assert callable(public._repr_html_)
 
 
 @pytest.mark.parametrize("name", VERBS)

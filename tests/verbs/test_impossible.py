@@ -123,3 +123,39 @@ def test_paths_that_lead_nowhere(path: str, model: Path, data: Path) -> None:
         with pytest.raises(VitrailError) as refusal:
             attempt()
         assert len(str(refusal.value)) < 3000
+
+
+@pytest.mark.parametrize("name", ["data", "root", "config", "resume", "extend", "out"])
+def test_an_empty_path_is_not_the_sample_nor_the_usual_folder(name: str, data: Path, tmp_path: Path) -> None:
+    keywords: dict[str, object] = {"out": tmp_path / "run", "steps": 1} | {name: ""}
+    where = keywords.pop("data", data)
+    for verb in (vitrail.train, vitrail.pretrain):
+        with pytest.raises(VitrailError, match=rf"`{name}` is empty, but must be a path"):
+            verb(where, **QUICK | keywords)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("verb", "values", "settings", "sentence"),
+    [
+        ("vtab", ("MODEL", ""), {}, "`root` is empty, but must be a path"),
+        ("pretrain", (["sample", ""],), {"steps": 1}, "`data` is empty, but must be a path"),
+        ("explain", ("MODEL", PHOTO), {"method": "attention", "layer": 0.5}, r"layer is 0\.5, but must be"),
+        ("explain", ("MODEL", PHOTO), {"method": "attention", "layer": "x"}, "layer is 'x', but must be"),
+        ("explain", ("MODEL", PHOTO), {"method": "attention", "head": "x"}, "head is 'x', but must be"),
+        ("explain", ("MODEL", PHOTO), {"seed": 1.5}, r"seed is 1\.5, but must be a whole number"),
+        ("inspect", ("MODEL",), {"layers": 3}, "give 'all', a list of numbers, or None"),
+        ("inspect", ("MODEL",), {"layers": ["x"]}, "there are no blocks x to trace"),
+        ("stress", ("MODEL", "DATA"), {"tests": ["pgd"], "budget": "x"}, "budget is 'x', but must be"),
+        ("pull", (None,), {}, "there is no published model None"),
+        ("pull", (7,), {}, "there is no published model 7"),
+    ],
+)
+def test_values_of_other_types_are_refused_by_name(
+    verb: str, values: tuple[object, ...], settings: dict[str, object], sentence: str, model: Path, data: Path
+) -> None:
+    files = {"MODEL": model, "DATA": data}
+    with pytest.raises(VitrailError, match=sentence):
+        getattr(vitrail, verb)(
+            *(files[one] if isinstance(one, str) and one in files else one for one in values), **settings
+        )

@@ -65,6 +65,7 @@ def test_distance_and_entropy_are_those_of_the_maps_themselves(tmp_path: Path) -
     rows, columns = np.indices(config.grid)
     centres = 4 * np.stack([rows.ravel(), columns.ravel()], axis=1)
     far = np.linalg.norm(centres[:, None] - centres, axis=2)
+    assert attention.uniform == pytest.approx(far.mean(), rel=1e-5)
     pixels = vitrail.data.open(str(tmp_path / "some"))
     batch = torch.cat([vitrail.Preprocessing(image_size=(16, 24))(pixels.image(index)) for index in range(8)])
     for block, weights in model.attention_maps(batch).items():
@@ -92,6 +93,12 @@ KINDS = {
 @pytest.fixture(scope="module")
 def some(tmp_path_factory) -> str:
     return str(photos(tmp_path_factory.mktemp("kinds") / "some", 6))
+
+
+def test_without_a_block_or_a_head_no_attention_is_looked_at(some) -> None:
+    for choice in ({"heads": []}, {"layers": []}, {"heads": None}):
+        (model,) = vitrail.inspect(perturbed(vit_config()), data=some, importance="none", **choice, **QUIET).models
+        assert model.attention is None
 
 
 def test_more_images_than_there_are_cost_no_memory(some) -> None:

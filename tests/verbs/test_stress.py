@@ -49,6 +49,9 @@ def test_the_files_hold_what_the_result_says(workplace: Path, resnet: Path) -> N
     assert "Naseer" in page
     assert "PGD attack" in page
     assert "Beside what was published" in repr(result)
+    narrow, wide = result.tables()[-1], result.tables(wide=True)[-1]
+    assert [row[:-1] for row in wide.rows] == list(narrow.rows)
+    assert all(any(row[-1] in note for note in narrow.notes) for row in wide.rows)
     assert result._repr_html_()
     again = vitrail.stress(["model.safetensors", resnet], "photos", **settings, **QUIET).to_dict()
     assert again == {name: value for name, value in result.to_dict().items() if name not in ("folder", "page")}

@@ -57,9 +57,10 @@ def choose_attention(config: ModelConfig, blocks: Selection = "all", heads: Sele
     depth, num_heads = config.attention_shape
     if not depth:
         return AttentionChoice()
-    return AttentionChoice(
+    chosen = AttentionChoice(
         blocks=tuple(select(blocks, depth, "blocks")), heads=tuple(select(heads, num_heads, "heads"))
     )
+    return chosen if chosen.blocks and chosen.heads else AttentionChoice()
 
 
 def images_at_once(config: ModelConfig, layers: int, width: int) -> int:

@@ -14,7 +14,7 @@ from vitrail.analysis.occlusion import occlusion
 from vitrail.analysis.relevance import Classes, relevance_heat
 from vitrail.analysis.rollout import attention_heat, rollout_heat
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.base.numbers import check_whole
+from vitrail.base.numbers import MANY, check_whole
 from vitrail.base.shapes import PixelBatch
 from vitrail.model.family import ModelConfig
 from vitrail.runtime.engine import Engine, TorchEngine
@@ -49,8 +49,11 @@ class MethodSettings:
     """With `integrated-gradients`: points on the path from the mean colour to the image."""
 
     def __post_init__(self) -> None:
-        """Refuse a path without points."""
+        """Refuse a path without points, and what cannot number a block or a head."""
         check_whole("steps", self.steps, most=10_000)
+        for name, number in (("layer", self.layer), ("head", self.head)):
+            if number is not None:
+                check_whole(name, number, least=-MANY)
 
 
 def model_config(engine: Engine) -> ModelConfig | None:

@@ -34,6 +34,8 @@ VERBS = {
     "serve": "serve a model over HTTP: an API with bounded queues and limits, and a page for browsers",
     "show": "show the contents of a file: config, parameters, labels, preprocessing, provenance, digest",
     "stress": "measure what breaks models: covered, shuffled, corrupted and attacked images, side by side",
+    "studies": "list the studies: questions of the paper that can be asked again",
+    "study": "ask a question of the paper again: a grid of runs on your data, beside the paper's answer; resumable",
     "train": "train a model on a folder of images, or any other data; resumable",
     "verify": "check that a file is whole, fits its own description, and has no NaN",
     "vtab": "fine-tune a model on the 19 tasks of VTAB-1k by the paper's rule, beside the paper's results",

@@ -25,12 +25,12 @@ from vitrail.cli.streams import nobody_reads, read_stdin
 from vitrail.prediction.writers import check_predictions
 
 if TYPE_CHECKING:
-    from vitrail.prediction.work import Outcome
+    from vitrail.prediction.prediction import PredictionFile
     from vitrail.verbs.predict import ClassifierSettings
 
     Answering = Callable[..., Any]
     """Takes the words that name images, and yields the listing and the answers, as `verbs/predict.py` does."""
-    Writing = Callable[..., Outcome | None]
+    Writing = Callable[..., PredictionFile | None]
     """Takes the words and the output, and writes the answers there."""
 
 
@@ -202,13 +202,11 @@ def _to_file(arguments: Arguments, out: str) -> int:
     return int(outcome.failed == outcome.images)
 
 
-def _print(outcome: "Outcome", arguments: Arguments) -> None:
+def _print(outcome: "PredictionFile", arguments: Arguments) -> None:
     if arguments.json:
         from vitrail.cli.report import print_json
 
-        failures = [{"path": name, "error": reason} for name, reason in outcome.failures]
-        counts = {"images": outcome.images, "before": outcome.before, "failed": outcome.failed}
-        print_json({"out": str(outcome.out), **counts, "failures": failures, "labels": outcome.labels})
+        print_json(outcome.to_dict())
         return
     if outcome.before:
         show(f"{outcome.before} of {outcome.images} answers were there from before.")

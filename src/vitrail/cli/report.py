@@ -38,14 +38,17 @@ def print_table(
 
     table = Table(header_style="bold", box=None)
     table.pad_edge = False
+    widths = [max(len(printable(cell)) for cell in cells) for cells in zip(columns, *rows, strict=True)]
+    words = [column in ("note", "value") for column in columns]  # which may break between words
+    needed = sum((min(width, 24) if wordy else width) + 2 for width, wordy in zip(widths[1:], words[1:], strict=True))
+    names = min(widths[0], max(_width() - needed, _width() // 8)) if widths else 0
     for number, column in enumerate(columns):
         left = number == 0 or column in ("note", "value")
-        widest = max((len(printable(row[number])) for row in rows), default=0)
         table.add_column(
             escape(printable(column)),
             justify="left" if left else "right",
             overflow="fold",
-            min_width=min(widest, _width() // 2) if number == 0 else None,  # long values leave names whole
+            min_width=min(names, _width() // 2) if number == 0 else None,  # long values leave names whole
         )
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))

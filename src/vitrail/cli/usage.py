@@ -144,7 +144,7 @@ def _values(declared: Sequence[Field], flagged: Sequence[str], plain: Sequence[s
         if field.kind is bool:
             parser.add_argument(field.name, dest=field.dest, action="store_true")
         elif field.many and not field.positional:
-            parser.add_argument(field.name, dest=field.dest, nargs="*", action="extend")
+            parser.add_argument(field.name, dest=field.dest, nargs="+", action="extend")
         elif not field.positional:
             parser.add_argument(field.name, dest=field.dest)
     by_name = {field.name: field for field in declared if not field.positional}

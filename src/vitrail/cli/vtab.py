@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from vitrail.cli.names import in_flags
 from vitrail.cli.report import Device, Positional, Switch, Weights, flag, parse_size, print_json
+from vitrail.cli.tables import print_tables
 
 if TYPE_CHECKING:
     from vitrail.base.ranks import Ranks
-    from vitrail.studies.vtab import VtabResult
+    from vitrail.studies.vtab_result import VtabResult
     from vitrail.training.signals import StopSignal
 
 
@@ -69,7 +70,6 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Run what is there, and print the table."""
     from vitrail.cli.stoppable import carry_out
-    from vitrail.cli.vtab_table import show_vtab
     from vitrail.verbs.vtab import VtabRequest, settle_vtab
     from vitrail.verbs.watch import watched
 
@@ -82,8 +82,8 @@ def run(arguments: Arguments) -> int:
 
     def show(result: "VtabResult") -> None:
         if arguments.json:
-            print_json(result.as_dict())
+            print_json(result.to_dict())
         else:
-            show_vtab(result)
+            print_tables(result.tables(), arguments)
 
     return carry_out(work, show, threads=arguments.threads, device=arguments.device)

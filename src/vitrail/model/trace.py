@@ -1,6 +1,6 @@
 """The intermediates of one pass through a model, by name, and the recorder that collects them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -138,11 +138,11 @@ def select(selection: Selection, count: int, what: str) -> list[int]:
     """Turn a selection into numbers from 0 to count - 1, in the order of the selection."""
     if selection is None:
         return []
-    if isinstance(selection, str):
+    if isinstance(selection, str) or not isinstance(selection, Iterable):
         if selection != "all":
             raise ConfigError(f"{what} to trace are given as {selection!r}; give 'all', a list of numbers, or None.")
         return list(range(count))
-    wrong = [number for number in selection if not -count <= number < count]
+    wrong = [number for number in selection if number not in range(-count, count)]
     if wrong:
         raise ConfigError(
             f"there are no {what} {', '.join(map(str, wrong))} to trace: there are {count}, 0 to {count - 1}, "

@@ -1,9 +1,14 @@
-"""What a model answers for one image."""
+"""What a model answers: for one image, and for many in a file."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from vitrail.base.errors import ImageError
-from vitrail.base.table import Table, bar
+from vitrail.base.table import Table, Tabular, bar
+
+MOST_CLASSES = 10
+"""Classes that a summary lists."""
 
 Answer = tuple[tuple[int, float], ...] | ImageError
 """The most probable classes by number, the first one first; or why there is no answer."""
@@ -43,3 +48,42 @@ class Prediction:
         """Draw a bar for each class, for a notebook."""
         rows = tuple((label, f"{probability:.1%}", bar(probability)) for label, probability in self.top)
         return Table(title=self.name, columns=("class", "probability", ""), rows=rows).html()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PredictionFile(Tabular):
+    """A file of predictions, and how many images are in it."""
+
+    out: Path
+    """The file with all the answers."""
+    images: int
+    """How many rows it has."""
+    before: int
+    """How many of them were answered by an earlier start."""
+    failed: int
+    """How many images could not be read."""
+    failures: tuple[tuple[str, str], ...]
+    """The first of these, and why."""
+    labels: dict[str, int]
+    """How many images each class was answered for, the most frequent first."""
+
+    def tables(self) -> list[Table]:
+        """Return how many images each of the most frequent classes has."""
+        rows = tuple((label, f"{count:,}") for label, count in list(self.labels.items())[:MOST_CLASSES])
+        others = len(self.labels) - len(rows)
+        notes = [f"and {others:,} other classes."] if others else []
+        notes += [f"{self.before:,} answers were there from before."] if self.before else []
+        notes += [f"{self.failed:,} images could not be read; their rows have the error."] if self.failed else []
+        title = f"{self.images:,} images in {self.out}"
+        return [Table(title=title, columns=("class", "images"), rows=rows, notes=tuple(notes))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values for JSON."""
+        return {
+            "out": str(self.out),
+            "images": self.images,
+            "before": self.before,
+            "failed": self.failed,
+            "failures": [{"path": name, "error": reason} for name, reason in self.failures],
+            "labels": self.labels,
+        }

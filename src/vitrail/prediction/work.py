@@ -15,29 +15,11 @@ from vitrail.base.progress import Progress, silent
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.prediction.folder import Listing
 from vitrail.prediction.parts import Job, Notebook, Parts, Table
-from vitrail.prediction.prediction import Answer
+from vitrail.prediction.prediction import Answer, PredictionFile
 from vitrail.prediction.writers import Row, write_rows
 
 SHOWN = 10
 """Failures that are named in messages; all of them are in the output."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What came out of the work."""
-
-    out: Path
-    """The file with all the answers."""
-    images: int
-    """How many rows it has."""
-    before: int
-    """How many of them were answered by an earlier start."""
-    failed: int
-    """How many images could not be read."""
-    failures: tuple[tuple[str, str], ...]
-    """The first of these, and why."""
-    labels: dict[str, int]
-    """How many images each class was answered for, the most frequent first."""
 
 
 @runtime_checkable
@@ -97,7 +79,7 @@ class Work:
     ranks: Any = ALONE
     """The processes that share the work, as `base/ranks.py` has them."""
 
-    def run(self, list_files: Callable[[], Listing], progress: Progress = silent) -> Outcome | None:
+    def run(self, list_files: Callable[[], Listing], progress: Progress = silent) -> PredictionFile | None:
         """Do this rank's share of what is not done yet; the first rank writes the output and reports it.
 
         Only the first rank lists the files and prepares the folder of parts; if it cannot, it raises, and the others
@@ -167,7 +149,7 @@ class Work:
                     waiting.clear()
             notebook.write(waiting)
 
-    def _finish(self, listing: Listing, job: Job, parts: Parts, *, before: int) -> Outcome:
+    def _finish(self, listing: Listing, job: Job, parts: Parts, *, before: int) -> PredictionFile:
         """Write the output, and count."""
         table = parts.read(job, len(self.classifier.labels))
         if missing := int((~table.done).sum()):
@@ -179,7 +161,7 @@ class Work:
         rows = (Row.of(listing.name(row), table.answer(row), labels) for row in range(job.images))
         write_rows(self.out, rows, top=job.top)
         failed = sorted(table.errors)
-        return Outcome(
+        return PredictionFile(
             out=self.out,
             images=job.images,
             before=before,

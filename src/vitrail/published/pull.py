@@ -15,11 +15,11 @@ from vitrail.published.source import Source, parse_source
 
 def source_of(name: str) -> Source:
     """Return where a name leads, or refuse it with the names that are near it."""
-    source = parse_source(name)
+    source = parse_source(name) if isinstance(name, str) else None
     if source is None:
         raise ConfigError(
             f"there is no published model {name!r}; `vitrail models` can list them, and hf:OWNER/NAME or an "
-            f"https address is taken too.{nearest(name)}"
+            f"https address is taken too.{nearest(str(name))}"
         )
     return source
 

@@ -1,4 +1,6 @@
-"""What the paper reports after transfer, as data: Tables 5 and 9."""
+"""What the paper reports after transfer, as data: Tables 5, 6 and 9."""
+
+from typing import NamedTuple
 
 _MODELS_5 = ("B/16", "B/32", "L/16", "L/32", "H/14")
 
@@ -34,6 +36,41 @@ TABLE_5 = {
     },
 }
 """Top-1 after fine-tuning at 384 px, in percent, by pre-training data, task and model."""
+
+
+class ScalingRow(NamedTuple):
+    """A row of Table 6."""
+
+    family: str
+    model: str
+    epochs: int
+    exaflops: float
+    """Of pre-training on JFT-300M."""
+    imagenet: float
+    """Top-1 after fine-tuning, in percent."""
+
+
+TABLE_6 = (
+    ScalingRow("ViT", "B/32", 7, 55, 80.73),
+    ScalingRow("ViT", "B/16", 7, 224, 84.15),
+    ScalingRow("ViT", "L/32", 7, 196, 84.37),
+    ScalingRow("ViT", "L/16", 7, 783, 86.30),
+    ScalingRow("ViT", "L/16", 14, 1567, 87.12),
+    ScalingRow("ViT", "H/14", 14, 4262, 88.08),
+    ScalingRow("ResNet", "R50x1", 7, 50, 77.54),
+    ScalingRow("ResNet", "R50x2", 7, 199, 82.12),
+    ScalingRow("ResNet", "R101x1", 7, 96, 80.67),
+    ScalingRow("ResNet", "R152x1", 7, 141, 81.88),
+    ScalingRow("ResNet", "R152x2", 7, 563, 84.97),
+    ScalingRow("ResNet", "R152x2", 14, 1126, 85.56),
+    ScalingRow("ResNet", "R200x3", 14, 3306, 87.22),
+    ScalingRow("hybrid", "R50+B/32", 7, 106, 84.90),
+    ScalingRow("hybrid", "R50+B/16", 7, 274, 85.58),
+    ScalingRow("hybrid", "R50+L/32", 7, 246, 85.68),
+    ScalingRow("hybrid", "R50+L/16", 7, 859, 86.60),
+    ScalingRow("hybrid", "R50+L/16", 14, 1668, 87.12),
+)
+"""Pre-training on JFT-300M: compute and result."""
 
 VTAB_GROUPS: dict[str, tuple[str, ...]] = {
     "natural": ("caltech101", "cifar", "dtd", "oxford_flowers102", "oxford_iiit_pet", "sun397", "svhn"),

@@ -58,6 +58,10 @@ class Chart:
     y_range: tuple[float | None, float | None] = (None, None)
     x_ticks: tuple[float, ...] | None = None
     """Where numbers stand on the axis; None lets matplotlib choose."""
+    log_x: bool = False
+    """Whether the axis is logarithmic."""
+    slanted: bool = False
+    """Whether the words on the axis are long, and slanted to fit."""
     whole: bool = False
     """Whether the axis counts, so that only whole numbers stand on it."""
 
@@ -66,8 +70,8 @@ class Chart:
         from matplotlib.figure import Figure
 
         with page_style():
-            figure = Figure(figsize=(400 / 72, 236 / 72))
-            axes = figure.add_axes((0.15, 0.185, 0.835, 0.785))
+            figure = Figure(figsize=(400 / 72, (300 if self.slanted else 236) / 72))
+            axes = figure.add_axes((0.15, 0.4, 0.835, 0.57) if self.slanted else (0.15, 0.185, 0.835, 0.785))
             self.draw(axes, PAINTS)
             drawing = inline_svg(figure, name, f"{self.title}: {self.y_label} over {self.x_label}")
         keys = (
@@ -94,11 +98,13 @@ class Chart:
 
     def draw(self, axes: "matplotlib.axes.Axes", colours: Mapping[str, str]) -> None:
         """Draw the curves and dress the axes."""
-        from matplotlib.ticker import FuncFormatter, MaxNLocator
+        from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
         for line in self.lines:
             colour = colours[line.role]
-            if line.low is not None and line.high is not None:
+            if line.low is not None and line.high is not None and line.dots == "only":
+                axes.vlines(line.x, line.low, line.high, color=colour, linewidth=1.2)
+            elif line.low is not None and line.high is not None:
                 axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.16, linewidth=0)
             axes.plot(
                 line.x,
@@ -111,6 +117,10 @@ class Chart:
                 label=printable(line.name),
             )
         axes.set_ylim(*self.y_range)
+        if self.log_x:
+            axes.set_xscale("log")
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.xaxis.set_minor_locator(NullLocator())
         if self.x_ticks is not None:
             axes.set_xticks(self.x_ticks)
         elif self.whole:
@@ -118,6 +128,9 @@ class Chart:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: self.x_axis(value)))
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: self.y_axis(value)))
+        if self.slanted:
+            for label in axes.get_xticklabels():
+                label.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
         axes.set_xlabel(self.x_label, color=colours["muted"])
         axes.set_ylabel(self.y_label, color=colours["muted"])
         dress(axes, colours)

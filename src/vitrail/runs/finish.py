@@ -52,8 +52,9 @@ def finish(run: Run, loop: Loop) -> Result:
         cost = provenance.pop("cost")
         digest = write_model(run.config, weights, run.folder.model, {"metrics": provenance, "cost": cost})
         result = replace(result, digest=digest)
-        sections = [section for evaluator, outcome in measured for section in evaluator.sections(outcome)]
-        write_report(story(run, sections, result), run.folder.report)
+        if run.report:
+            sections = [section for evaluator, outcome in measured for section in evaluator.sections(outcome)]
+            write_report(story(run, sections, result), run.folder.report)
         write_json(run.folder.result, to_dict(result))
         run.folder.best.unlink(missing_ok=True)
     run.ranks.wait()

@@ -130,7 +130,7 @@ def largest_micro_batch(run: Run) -> int:
     share = run.ranks.share(run.config.batch)
     parts = [part for part in range(share, 0, -1) if share % part == 0]
     if run.ranks.device.type == "cpu":
-        most = _free_memory() * (1 - KEPT_FREE)
+        most = free_memory() * (1 - KEPT_FREE)
         fits = next((part for part in parts if training_bytes(run.config, part) < most), 0)
     else:
         fits = next((part for part in parts if _runs_with(run, part)), 0)
@@ -139,7 +139,7 @@ def largest_micro_batch(run: Run) -> int:
     return run.ranks.agree(fits)
 
 
-def _free_memory() -> float:
+def free_memory() -> float:
     """Return the bytes that new work may take, of this rank's part of the machine."""
     ranks = ranks_here()
     try:

@@ -59,6 +59,8 @@ class Run:
     """When the caller began to wait, by the monotonic clock: minutes count from then; None is when training begins."""
     sections: tuple[Section, ...] = ()
     """Sections of the report about what preceded the run."""
+    report: bool = True
+    """Whether it ends with a report; the cells of a study have one page together."""
 
     def check(self) -> None:
         """Refuse a run that cannot be trained, before anything is built."""

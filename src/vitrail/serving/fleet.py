@@ -2,7 +2,7 @@
 
 Images are decoded one at a time and batched afterwards: a broken one never reaches a batch. A free worker takes a full
 batch first, then decodes; it waits only when others are about to deliver, and at most `batch_wait`. Work whose request
-has gone or is late is not started. A worker that ends is replaced; its images are tried once more, each alone.
+has gone or is late is not started. A worker that ends is replaced; its images are tried again, each alone, up to twice.
 """
 
 import asyncio
@@ -13,22 +13,23 @@ from contextlib import suppress
 from vitrail.base.errors import InputError
 from vitrail.serving.frames import Head
 from vitrail.serving.jobs import FairQueue, Item, Ticket
-from vitrail.serving.member import Member, WorkerEndedError
+from vitrail.serving.member import Member
+from vitrail.serving.nursery import Nursery, WorkerEndedError
 from vitrail.serving.settings import ModelSource, ServeSettings
 from vitrail.serving.watch import Watch
 from vitrail.serving.works import Compute, Explain, Prepare, Probe, Work
 
-MOST_DEATHS = 2
-"""Workers that may end over one image: the first might have been killed for another reason."""
+MOST_DEATHS = 3
+"""Workers that may end over one image, decoding or computing it: some might have been killed for another reason."""
 LONGEST_PAUSE = 10.0
 """Seconds between attempts to start a worker that keeps ending, at most."""
-YOUNG = 5.0
+YOUNG = 1.0
 """A worker that ends within so many seconds was not well to begin with."""
 PATIENCE = 0.25
 """The part of a batch's own time that decoding more images for it may take."""
 STUCK = 60.0
 """Seconds after which work without an answer ends the worker; twice the deadline, if that is more."""
-DIED = {"wrong": [503, "the process that worked on it ended, twice; it was not answered."]}
+DIED = {"wrong": [503, "the processes that worked on it ended; it was not answered."]}
 
 
 class Fleet:
@@ -41,6 +42,7 @@ class Fleet:
         self.explaining = FairQueue()
         self.running: dict[Member, Work] = {}
         self.members: list[Member] = []
+        self.nursery = Nursery(sources, threads=settings.shares[1], max_pixels=settings.max_pixels)
         self.closing = False
         self.seconds = {"decode": 0.005, "compute": 0.02}
         """What one image takes, as a moving mean."""
@@ -76,15 +78,13 @@ class Fleet:
 
     async def start(self) -> None:
         """Start all workers, and wait until each has put an image through each model; raise what one refuses."""
-        count, threads = self.settings.shares
+        count, _ = self.settings.shares
         self.members = [Member() for _ in range(count)]
         starts: list[asyncio.Future[None]] = []
         try:
-            if any(source.reading.get("engine") == "auto" for source in self.sources.values()):
-                await self._start(self.members[0], threads)  # measures engines, undisturbed; the others read the result
-            starts += [
-                asyncio.ensure_future(self._start(member, threads)) for member in self.members if not member.ready
-            ]
+            if any(source.reading.get("engine") not in (None, "torch") for source in self.sources.values()):
+                await self.members[0].start(self.nursery)  # measures engines, makes graphs; the others find them
+            starts += [asyncio.ensure_future(member.start(self.nursery)) for member in self.members if not member.ready]
             await asyncio.gather(*starts)
         except WorkerEndedError:
             await self._stop_all(starts)
@@ -96,7 +96,7 @@ class Fleet:
             await self._stop_all(starts)
             raise
         self.models = self.members[0].models
-        self._keepers = [asyncio.create_task(self._keep(place, threads)) for place in range(count)]
+        self._keepers = [asyncio.create_task(self._keep(place)) for place in range(count)]
 
     def submit(self, items: Sequence[Item]) -> None:
         """Take the images of a request."""
@@ -226,11 +226,12 @@ class Fleet:
             self.seconds[work.kind] += 0.1 * (seconds / len(work.items) - self.seconds[work.kind])
         self.watch.worked(work.kind, len(work.items), seconds)
         for item in work.settle(head, payload):  # those that are decoded now
+            item.deaths = 0
             queue = self.explaining if item.ticket.options.explain else self.computing[item.ticket.model]
             queue.put(item)
 
     def _again(self, work: Work) -> None:
-        """Put back what a worker left undone; what ends workers twice is answered."""
+        """Put back what a worker left undone; what keeps ending workers is answered."""
         for item in reversed(work.items):
             item.deaths += 1
             if item.deaths >= MOST_DEATHS:
@@ -239,22 +240,19 @@ class Fleet:
                 queue = self.explaining if isinstance(work, Explain) else self.computing[item.ticket.model]
                 (self.decoding if isinstance(work, Prepare) else queue).put(item, first=True)
 
-    async def _start(self, member: Member, threads: int) -> None:
-        await member.start(self.sources, threads=threads, max_pixels=self.settings.max_pixels)
-
-    async def _keep(self, place: int, threads: int) -> None:
+    async def _keep(self, place: int) -> None:
         """Replace the worker at one place whenever it ends."""
         pause = 0.0
         while True:
             began = time.monotonic()
             await self.members[place].ended.wait()
-            code = await self.members[place].end()
-            self.watch.restarted(code)
+            await self.members[place].end()
+            self.watch.restarted()
             pause = min(max(2 * pause, 0.25), LONGEST_PAUSE) if time.monotonic() - began < YOUNG else 0.0
             await asyncio.sleep(pause)
             self.members[place] = member = Member()
             try:
-                await self._start(member, threads)
+                await member.start(self.nursery)
             except (WorkerEndedError, InputError):
                 member.ended.set()
             self.dispatch()
@@ -264,3 +262,4 @@ class Fleet:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(member.end() for member in self.members))
+        self.nursery.end()

@@ -39,16 +39,16 @@ class Tasks:
     """Every model of the server, ready to answer."""
 
     classifiers: Mapping[str, Classifier]
+    explainers: Mapping[str, Classifier]
+    """The same models in torch, since explanations need what is inside; the same object where torch answers."""
     max_pixels: int
 
     @classmethod
     def load(cls, sources: Mapping[str, ModelSource], *, max_pixels: int) -> "Tasks":
-        """Read the models, and put one image through each: a worker that cannot compute is not ready."""
+        """Read the models, without computing anything: the process may be about to fork."""
         classifiers = {name: Classifier.load(source.path, **source.reading) for name, source in sources.items()}
-        tasks = cls(classifiers=classifiers, max_pixels=max_pixels)
-        for name in classifiers:
-            tasks.probe(name)
-        return tasks
+        explainers = {name: _explainer(classifiers[name], source) for name, source in sources.items()}
+        return cls(classifiers=classifiers, explainers=explainers, max_pixels=max_pixels)
 
     def probe(self, name: str) -> None:
         """Put one grey image through a model."""
@@ -61,7 +61,8 @@ class Tasks:
     def describe(self, name: str) -> Head:
         """Return the facts about a model that clients and the server itself need."""
         classifier = self.classifiers[name]
-        engine, pixels, config = classifier.engine, classifier.preprocessing, model_config(classifier.engine)
+        engine, inner, pixels = classifier.engine, self.explainers[name].engine, classifier.preprocessing
+        config = model_config(inner)
         attends = config is not None and config.attention_shape[0] > 0
         return {
             "name": name,
@@ -73,8 +74,8 @@ class Tasks:
             "feature_width": engine.feature_width,
             "device": str(engine.device),
             "dtype": str(engine.dtype).removeprefix("torch."),
-            "methods": list(applicable(engine)),
-            "default_method": best_method(engine)[0],
+            "methods": list(applicable(inner)),
+            "default_method": best_method(inner)[0],
             "grid": list(config.grid) if config is not None and attends and config.grid is not None else None,
             "blocks": config.attention_shape[0] if config is not None else 0,
             "heads": config.attention_shape[1] if config is not None else 0,
@@ -114,7 +115,7 @@ class Tasks:
     def explain(self, name: str, pixels: PixelBatch, asked: Head) -> tuple[Head, bytes]:
         """Answer for one image, with a map of what the model looked at."""
         classifier = self.classifiers[name]
-        engine, top = classifier.engine, asked["top"]
+        engine, top = self.explainers[name].engine, asked["top"]
         (answer,) = most_probable(classifier.scores(pixels), len(classifier.labels))
         if isinstance(answer, ImageError):
             return {"wrong": [422, f"{NOT_FINITE}."]}, b""
@@ -138,7 +139,7 @@ class Tasks:
                 "columns": maps.shape[2],
             },
         }
-        features = _float_bytes(engine.features(pixels)) if asked["features"] else b""
+        features = _float_bytes(classifier.engine.features(pixels)) if asked["features"] else b""
         return head, _float_bytes(maps) + features
 
     def _maps(
@@ -150,6 +151,14 @@ class Tasks:
             raise ConfigError(f"patch is {patch}, but only attention has a map of one patch; set explain=attention.")
         model = engine.model
         return patch_attention(model, engine.inputs(pixels), patch, block=settings.layer, head=settings.head)
+
+
+def _explainer(classifier: Classifier, source: ModelSource) -> Classifier:
+    """Return what explains the answers of a classifier: itself, or the same weights in torch."""
+    if isinstance(classifier.engine, TorchEngine) or source.reading.get("engine") is None:
+        return classifier
+    reading = {name: value for name, value in source.reading.items() if name not in ("engine", "precision")}
+    return Classifier.load(source.path, **reading)
 
 
 def batch_of(payload: bytes | bytearray, count: int, classifier: Classifier) -> PixelBatch:

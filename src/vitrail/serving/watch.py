@@ -53,10 +53,10 @@ class Watch:
             self._recent.append((time.monotonic(), images))
             self._forget()
 
-    def restarted(self, code: int | None) -> None:
-        """Count and log a worker that ended; below 0 is the signal that ended it."""
+    def restarted(self) -> None:
+        """Count and log a worker that ended."""
         self.restarts.add()
-        self.event("worker_ended", code=code)
+        self.event("worker_ended")
 
     def event(self, name: str, **facts: Any) -> None:
         """Log one line of JSON."""

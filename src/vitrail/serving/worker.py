@@ -1,8 +1,8 @@
-"""A worker process: takes work from the server over a socket, one message after the other.
+"""Worker processes: a parent that has loaded the models forks one for each socket that it is handed.
 
-Anything unexpected ends the process: the server starts another one, and tries the work once more. It ends, too, when
-the server has gone. Signals that are meant for the server (Ctrl-C, a supervisor's SIGTERM) do not end a worker in the
-middle of its work.
+A worker does one message after the other. Anything unexpected ends it: the server has another one made, and tries the
+work once more. It ends, too, when the server has gone. Signals that are meant for the server (Ctrl-C, a supervisor's
+SIGTERM) do not end a worker in the middle of its work.
 """
 
 import os
@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitrail.base.errors import VitrailError
@@ -24,26 +25,72 @@ FAILED = 70
 
 
 def main(arguments: list[str]) -> int:
-    """Serve the socket whose number is the argument, until it is closed."""
+    """Load the models, then fork a worker for each socket that comes over the one whose number is the argument."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    with socket.socket(fileno=int(arguments[0])) as stream:
-        first = receive(stream)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system forgets workers that have ended
+    with socket.socket(fileno=int(arguments[0])) as control:
+        first = receive(control)
         if first is None:
             return 0
+        tasks, refusal = attempt(first[0]) if forks_loaded(first[0]) else (None, None)
+        send(control, {} if refusal is None else {"refused": refusal})
+        while (sockets := socket.recv_fds(control, 1, 1))[0]:
+            (handle,) = sockets[1]
+            if os.fork():
+                os.close(handle)
+                continue
+            control.close()
+            return serve(socket.socket(fileno=handle), first[0], tasks)
+    return 0
+
+
+def forks_loaded(head: Head) -> bool:
+    """Return whether the models can be loaded before a fork: neither a GPU nor another runtime survives one."""
+    readings = [source["reading"] for source in head["models"].values()]
+    return (
+        all(
+            reading.get("engine") in (None, "torch") and reading.get("device", "auto") in ("auto", "cpu")
+            for reading in readings
+        )
+        and not Path("/dev/nvidiactl").exists()
+    )
+
+
+def attempt(head: Head) -> "tuple[Tasks | None, str | None]":
+    """Load the models; or return the sentence that says why not."""
+    try:
+        return start(head), None
+    except VitrailError as error:
+        return None, str(error)
+    except OSError as error:
+        return None, f"{error.filename or 'the model'}: {error.strerror or 'it cannot be read'}."
+
+
+def serve(stream: socket.socket, head: Head, tasks: "Tasks | None") -> int:
+    """Put an image through each model, then work until the socket is closed."""
+    import torch
+
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    torch.set_num_threads(head["threads"])
+    with stream:
+        if receive(stream) is None:
+            return 0
+        tasks, refusal = (tasks, None) if tasks is not None else attempt(head)
+        if tasks is None:
+            send(stream, {"refused": refusal})
+            return 0
         try:
-            tasks = start(first[0])
+            for name in tasks.classifiers:
+                tasks.probe(name)
         except VitrailError as error:
             send(stream, {"refused": str(error)})
             return 0
-        except OSError as error:
-            send(stream, {"refused": f"{error.filename or 'the model'}: {error.strerror or 'it cannot be read'}."})
-            return 0
-        send(stream, {"models": {name: tasks.describe(name) for name in tasks.classifiers}})
+        send(stream, {"models": {name: tasks.describe(name) for name in tasks.classifiers}, "pid": os.getpid()})
         while (message := receive(stream)) is not None:
             began = time.perf_counter()
-            head, payload = work(tasks, *message)
-            send(stream, {**head, "seconds": time.perf_counter() - began}, payload)
+            answer, payload = work(tasks, *message)
+            send(stream, {**answer, "seconds": time.perf_counter() - began}, payload)
     return 0
 
 
@@ -57,7 +104,7 @@ def start(head: Head) -> "Tasks":
 
     settle(lambda _: None)
     keep_freed_memory()
-    torch.set_num_threads(head["threads"])
+    torch.set_num_threads(1)  # no pool of threads, which a fork would not survive; a worker sets its own number
     sources = {name: ModelSource(**source) for name, source in head["models"].items()}
     for source in sources.values():
         if isinstance(size := source.reading.get("image_size"), list):  # what JSON makes of a tuple

@@ -8,9 +8,7 @@ only with all 19 tasks.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from vitrail.base.errors import InputError
 from vitrail.base.ranks import Ranks
@@ -18,77 +16,17 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.catalog import open_splits
 from vitrail.model.patches import Size
 from vitrail.recipes.finetuning import FINETUNING
-from vitrail.recipes.results import TABLE_9, VTAB_GROUPS
 from vitrail.runs.adapt import adapt
 from vitrail.runs.changes import Changes
 from vitrail.runs.data import RunData, absolute
 from vitrail.runs.data_config import DataConfig
 from vitrail.runs.folder import SERIES_LOCK, RunFolder, claim_folder, claimed
 from vitrail.runs.request import facts_of, fill
-from vitrail.runs.series import Cell, Row, Series, Table, Watch
+from vitrail.runs.series import Cell, Series, Watch
 from vitrail.runs.start import Source
 from vitrail.runs.train import Run
-from vitrail.studies.vtab_tasks import TASKS
+from vitrail.studies.vtab_result import VtabResult
 from vitrail.training.signals import StopSignal
-
-
-@dataclass(frozen=True, kw_only=True)
-class Means:
-    """The mean accuracies of some tasks."""
-
-    groups: Mapping[str, float]
-    """The mean of each group that has a task."""
-    overall: float | None
-    """The mean over all tasks; None without any."""
-    tasks: int
-    """The number of tasks; the paper's score has 19."""
-
-    @property
-    def complete(self) -> bool:
-        """Whether the mean is over all 19 tasks."""
-        return self.tasks == len(TASKS)
-
-
-@dataclass(frozen=True, kw_only=True)
-class VtabResult:
-    """The results of the tasks."""
-
-    model: str
-    root: str
-    path: Path
-    """The folder of the run folders."""
-    table: Table
-    missing: tuple[str, ...]
-    """Tasks without a folder."""
-
-    @cached_property
-    def means(self) -> Means:
-        """The means over the tasks that did not diverge."""
-        return summarise({row.cell: row.accuracy for row in self.table.finished if row.accuracy is not None})
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain values for JSON, beside the paper's results."""
-        return {
-            "model": self.model,
-            "root": self.root,
-            "tasks": [self._task(row) for row in self.table.rows],
-            "missing": list(self.missing),
-            "groups": dict(self.means.groups),
-            "mean": self.means.overall,
-            "mean_over": self.means.tasks,
-            "complete": self.means.complete,
-        }
-
-    def _task(self, row: Row) -> dict[str, Any]:
-        return {
-            "task": row.cell,
-            "group": next(group for group, tasks in VTAB_GROUPS.items() if row.cell in tasks),
-            "accuracy": row.accuracy,
-            "images": row.images,
-            "diverged": row.diverged,
-            "run": str(self.path / row.folder),
-            "paper": {name: column[row.cell] for name, column in TABLE_9.items()},
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,13 +91,3 @@ def task_run(
     run = Run(config=config, data=data, folder=RunFolder(path=out), ranks=ranks)
     run.check()
     return run
-
-
-def summarise(accuracies: Mapping[str, float]) -> Means:
-    """Average the tasks."""
-    groups = {group: [accuracies[task] for task in tasks if task in accuracies] for group, tasks in VTAB_GROUPS.items()}
-    return Means(
-        groups={group: sum(values) / len(values) for group, values in groups.items() if values},
-        overall=sum(accuracies.values()) / len(accuracies) if accuracies else None,
-        tasks=len(accuracies),
-    )

@@ -18,7 +18,7 @@ from vitrail.analysis.methods import (
 )
 from vitrail.base.errors import ConfigError, ImageError, InputError, did_you_mean
 from vitrail.base.notes import Note, logged
-from vitrail.base.numbers import check_whole
+from vitrail.base.numbers import MOST_SEED, check_whole
 from vitrail.base.outputs import check_folder
 from vitrail.base.progress import Progress, silent
 from vitrail.checkpoint.labels import class_names
@@ -81,6 +81,7 @@ def explain(
     """
     check_whole("top", top)
     check_whole("points", points, least=0, most=1000)
+    check_whole("seed", seed, least=-MOST_SEED, most=MOST_SEED)
     folder = None if out is None else check_folder(out, FOLDER, PAGE, inputs=(model, labels), force=force)
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from vitrail.analysis.cka import FEWEST, cka
+from vitrail.analysis.distance import patch_distances
 from vitrail.analysis.filters import principal_filters
 from vitrail.analysis.gathering import AttentionChoice, Gathered, gather, images_at_once
 from vitrail.analysis.importance import feature_change, measure_branches, probability_change
@@ -132,6 +133,7 @@ class Inspecting:
             heads=self.attention.heads,
             distance=distance,
             entropy=entropy,
+            uniform=float(patch_distances(self.model.config.grid, self.model.config.cell_size).mean()),
             tokens=self.model.config.sequence,
         )
 

@@ -32,8 +32,10 @@ class Attention:
     """Mean distance in pixels, a row for each block and a column for each head."""
     entropy: Matrix
     """Mean entropy in nats."""
+    uniform: float
+    """The distance of a head that attends to all patches equally."""
     tokens: int
-    """The length of the sequence, whose logarithm is the largest entropy."""
+    """The length of the sequence, whose logarithm is the largest entropy: that of attention to all tokens equally."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -61,7 +61,12 @@ def _distance(model: ModelFigures) -> Any:
     attention = model.attention
     if attention is None:
         return None
-    return {"blocks": list(attention.blocks), "heads": list(attention.heads), "pixels": numbers(attention.distance)}
+    return {
+        "blocks": list(attention.blocks),
+        "heads": list(attention.heads),
+        "pixels": numbers(attention.distance),
+        "equally": attention.uniform,
+    }
 
 
 def _entropy(model: ModelFigures) -> Any:

@@ -57,7 +57,7 @@ def norms_panel(inspection: Inspection) -> Panel:
                 x_label="length",
                 y_label="share of places",
                 x_axis=lambda power: f"{10**power:.3g}",
-                y_axis=lambda share: percent(share, 0),
+                y_axis=lambda share: percent(share, 1),
                 y_range=(0.0, None),
             )
         )

@@ -66,16 +66,25 @@ def positions_panel(inspection: Inspection) -> Panel:
 def attention_panels(inspection: Inspection) -> list[Panel]:
     """Draw Fig. 7 right, which for a hybrid beside a plain model is Fig. 11, and the same for entropy."""
     distance = _heads(
-        inspection, "distance", "Attention distance", "pixels", lambda attention: attention.distance, highest=None
+        inspection,
+        "distance",
+        "Attention distance",
+        "pixels",
+        lambda attention: attention.distance,
+        equally=("all patches equally", lambda attention: attention.uniform),
     )
-    largest = max((math.log(model.attention.tokens) for model in inspection.models if model.attention), default=None)
     entropy = _heads(
-        inspection, "entropy", "Attention entropy", "nats", lambda attention: attention.entropy, highest=largest
+        inspection,
+        "entropy",
+        "Attention entropy",
+        "nats",
+        lambda attention: attention.entropy,
+        equally=("all tokens equally", lambda attention: math.log(attention.tokens)),
     )
     about = {
         "distance": "How far each head looks: the distance from a patch to what it attends to, weighted by attention, "
-        "as a mean over patches and images (Fig. 7 right, Fig. 11). Each dot is a head. Tokens without a place are "
-        "left out.",
+        "as a mean over patches and images (Fig. 7 right, Fig. 11). Each dot is a head, and the dashed line one that "
+        "attends to all patches equally. Tokens without a place are left out.",
         "entropy": "How many tokens each head looks at: the entropy of its attention, as a mean over tokens and "
         "images. 0 is one token, the dashed line all tokens equally. Each dot is a head.",
     }
@@ -98,11 +107,13 @@ def _heads(
     unit: str,
     values_of: Callable[[Attention], np.ndarray],
     *,
-    highest: float | None,
+    equally: tuple[str, Callable[[Attention], float]],
 ) -> tuple[str, str, list[Drawing]]:
     """Draw a chart of each model with a dot for each head, and one of the means where there are several."""
     models = [model for model in inspection.models if model.attention is not None]
-    top = max((float(values_of(model.attention).max()) for model in models if model.attention), default=0.0) * 1.08
+    words, level_of = equally
+    maps = [model.attention for model in models if model.attention is not None]
+    top = max((max(float(values_of(each).max()), level_of(each)) for each in maps), default=0.0) * 1.08
     drawings: list[Drawing] = []
     means = []
     for number, model in enumerate(models):
@@ -112,13 +123,12 @@ def _heads(
         x = np.repeat(blocks, values.shape[1])
         mean = Line(name="mean over heads", x=blocks, y=values.mean(axis=1), role=role, dots="both")
         lines = [Line(name="heads", x=x, y=values.flatten(), role="muted", dots="only"), mean]
-        if highest is not None:
-            level = np.full(len(blocks), math.log(model.attention.tokens))
-            lines.append(Line(name="all tokens equally", x=blocks, y=level, role="muted", dashed=True))
-        drawings.append(_depth_chart(f"{title} of {short(model)}", lines, unit, max(top, (highest or 0) * 1.05)))
+        level = np.full(len(blocks), level_of(model.attention))
+        lines.append(Line(name=words, x=blocks, y=level, role="muted", dashed=True))
+        drawings.append(_depth_chart(f"{title} of {short(model)}", lines, unit, top))
         means.append(Line(name=short(model), x=blocks, y=values.mean(axis=1), role=role, dots="both"))
     if len(models) > 1:
-        drawings.append(_depth_chart(f"{title}, mean over heads", means, unit, max(top, (highest or 0) * 1.05)))
+        drawings.append(_depth_chart(f"{title}, mean over heads", means, unit, top))
     return key, title, drawings
 
 
@@ -196,7 +206,7 @@ def _branch_chart(name: str, importance: Importance) -> Chart:
             y = np.array([_loss(importance, figure) for figure in figures])
             lines.append(Line(name=title, x=x, y=y, role=role, dots="both"))
     heading = f"{name}: {_unit(importance)} without a branch"
-    return Chart(title=heading, lines=lines, x_label="block, or unit", y_label=_unit(importance))
+    return Chart(title=heading, lines=lines, x_label="block, or unit", y_label=_unit(importance), whole=True)
 
 
 def _head_matrix(name: str, importance: Importance) -> list[Drawing]:

@@ -19,8 +19,8 @@ from vitrail.data.pictures import Picture
 from vitrail.model.patches import Size
 from vitrail.prediction.classifier import Classifier
 from vitrail.prediction.folder import Listing
-from vitrail.prediction.prediction import Prediction
-from vitrail.prediction.work import Outcome, Work
+from vitrail.prediction.prediction import Prediction, PredictionFile
+from vitrail.prediction.work import Work
 from vitrail.prediction.writers import Row, check_predictions
 from vitrail.runtime.choice import EngineChoice, EngineName, Precision
 from vitrail.runtime.engine import Engine
@@ -66,7 +66,7 @@ def predict(
     pickle: bool = False,
     progress: Progress = silent,
     note: Note = logged,
-) -> Prediction | list[Prediction] | Outcome | None:
+) -> Prediction | list[Prediction] | PredictionFile | None:
     """Return the most probable classes of one image, of each image of a list, or of a whole folder.
 
         >>> model = vitrail.create("Ti/16", num_classes=2, image_size=32, seed=0)
@@ -146,7 +146,7 @@ def write_predictions(
     progress: Progress,
     note: Note,
     stdin: Callable[[], bytes] = bytes,
-) -> Outcome | None:
+) -> PredictionFile | None:
     """Answer for the files that words stand for into one file; only the first rank returns what came out."""
     path = check_predictions(out, (model, settings.labels, settings.text_embeddings, *words), force=force)
     with open_classifier(model, settings, note) as (classifier, ranks):

@@ -13,7 +13,8 @@ from vitrail.base.progress import Progress
 from vitrail.data.labels import read_labels
 from vitrail.prediction.folder import Listing, list_images
 from vitrail.prediction.graph_classifier import READERS, GraphClassifier
-from vitrail.prediction.work import Outcome, Work
+from vitrail.prediction.prediction import PredictionFile
+from vitrail.prediction.work import Work
 from vitrail.prediction.writers import Row, check_predictions
 from vitrail.runtime.choice import EngineChoice
 from vitrail.runtime.exported import is_exported, open_exported
@@ -105,7 +106,7 @@ def write_predictions(
     progress: Progress,
     note: Note,
     stdin: Callable[[], bytes],
-) -> Outcome | None:
+) -> PredictionFile | None:
     """Answer for the files that words stand for into one file."""
     path = check_predictions(out, (*inputs, *words), force=force)
     return Work(classifier=classifier, out=path, top=top).run(lambda: _listed(words, stdin, note), progress)

@@ -72,10 +72,9 @@ def pretrain(
     the same folder and report as `vitrail.train`, and a model without a head, which `finetune`, `fewshot` and `convert`
     take.
     """
-    places = [data or "sample"] if data is None or isinstance(data, str | Path) else list(data)
+    places = [data] if data is None or isinstance(data, str | Path) else list(data)
     if not places:
         raise ConfigError("`data` is an empty list, but takes at least one folder, file or name of data.")
-    first = None if data is None else places[0]
-    request = replace(make_request(PretrainRequest, first, keywords), others=tuple(places[1:]))
+    request = make_request(PretrainRequest, places[0], {**keywords, "others": tuple(places[1:])})
     with training_frame(request.threads, request.device, stored_execution(request)) as (ranks, stop):
         return conduct_training(request, ranks, stop, quiet=quiet)

@@ -1,5 +1,6 @@
 """The request of a training run, by the keywords of `vitrail.train` and `vitrail.finetune`."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import inf
@@ -17,6 +18,8 @@ from vitrail.runs.data_config import DataConfig
 
 SHAPING = ("recipe", "image_size", "fraction", "val_fraction")
 """Keywords that shape a run once and for all: they cannot change a stored one."""
+PLACES = ("data", "others", "root", "config", "resume", "extend", "out")
+"""Keywords that are paths."""
 LENGTHS = ("epochs", "minutes")
 """The same of its length, unless it is extended."""
 
@@ -106,4 +109,10 @@ def make_request(kind: type[Requested], data: Any, keywords: Mapping[str, Any]) 
         if name not in names:
             near = did_you_mean(name, names)
             raise ConfigError(f"there is no keyword {name!r}; settings by path go into `settings`.{near}")
+    for name in PLACES:
+        value = data if name == "data" else keywords.get(name)
+        for place in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(place, str | os.PathLike) and not os.fspath(place):
+                shown = "data" if name == "others" else name
+                raise ConfigError(f"`{shown}` is empty, but must be a path.")
     return kind(data=data, **keywords)

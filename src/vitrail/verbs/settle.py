@@ -48,10 +48,16 @@ class ScratchRequest(RunRequest):
 
 
 def conduct_training(
-    request: ScratchRequest, ranks: Ranks, stop: StopSignal, *, quiet: bool = False, words: Words = str
+    request: ScratchRequest,
+    ranks: Ranks,
+    stop: StopSignal,
+    *,
+    quiet: bool = False,
+    words: Words = str,
+    report: bool = True,
 ) -> TrainedRun:
-    """Settle a request and bring its run to the end; every rank calls it."""
-    run, quiet = settle(request, ranks), quiet or not ranks.first
+    """Settle a request and bring its run to the end, with a report or without one; every rank calls it."""
+    run, quiet = replace(settle(request, ranks), report=report), quiet or not ranks.first
     if not quiet:
         print_choices(run, words)
     with Watcher(run.config, quiet=quiet, words=words) as watcher:

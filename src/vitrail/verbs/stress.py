@@ -93,7 +93,7 @@ def stress(
     ):
         check_whole(name, value, least=least, most=most)
     words = [tests] if isinstance(tests, str) else list(tests)
-    choice = Choosing(words=words, severities=list(severities), budget=float(budget))
+    choice = Choosing(words=words, severities=list(severities), budget=budget)
     choice.tests((32, 32))  # refuses what does not exist before anything is read
     folder = None if out is None else check_folder(out, FOLDER, PAGE, inputs=(*contenders, data, labels), force=force)
     file = FileSettings(

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from PIL import Image
 from vitrail.base.files import atomic_write, write_whole
 from vitrail.base.outputs import Kind
 from vitrail.base.rows import write_csv
+from vitrail.evaluation.bootstrap import Interval
 from vitrail.report.chart_grid import chart_grid
 from vitrail.report.charts import ROLES, Chart, Line
 from vitrail.report.explanation_page import Panel
@@ -72,18 +74,8 @@ def chart_of(result: StressResult, test: StressTest) -> Chart:
     for number, model in enumerate(result.models):
         clean = Point(level=test.start, accuracy=result.summaries[number].clean)
         points = sorted((clean, *result.curve(model, test.name)), key=lambda point: point.level)
-        shares = [point.accuracy for point in points]
-        lines.append(
-            Line(
-                name=model,
-                x=np.array([float(levels.index(point.level)) for point in points]),
-                y=np.array([share.value for share in shares]),
-                low=np.array([share.low for share in shares]),
-                high=np.array([share.high for share in shares]),
-                role=ROLES[number % len(ROLES)],
-                dots="both",
-            )
-        )
+        places = [float(levels.index(point.level)) for point in points]
+        lines.append(_line(model, number, places, [point.accuracy for point in points]))
     return _chart(test.title, test.axis, lines, labels)
 
 
@@ -94,12 +86,23 @@ def mean_charts(result: StressResult) -> list[Chart]:
         return []
     levels, lines = [0, *tests[0].levels], []
     for number, model in enumerate(result.models):
-        curves = np.array([[point.accuracy.value for point in result.curve(model, test.name)] for test in tests])
-        values = np.array([result.summaries[number].clean.value, *curves.mean(axis=0)])
-        places = np.arange(len(levels), dtype=float)
-        lines.append(Line(name=model, x=places, y=values, role=ROLES[number % len(ROLES)], dots="both"))
+        summary = result.summaries[number]
+        shares = [summary.clean, *(point.accuracy for point in summary.severities)]
+        lines.append(_line(model, number, [float(place) for place in range(len(levels))], shares))
     labels = ["clean", *(tests[0].written(level) for level in tests[0].levels)]
     return [_chart(f"Mean over {len(tests)} corruptions", "severity", lines, labels)]
+
+
+def _line(model: str, number: int, places: Sequence[float], shares: Sequence[Interval]) -> Line:
+    return Line(
+        name=model,
+        x=np.array(places, dtype=float),
+        y=np.array([share.value for share in shares]),
+        low=np.array([share.low for share in shares]),
+        high=np.array([share.high for share in shares]),
+        role=ROLES[number % len(ROLES)],
+        dots="both",
+    )
 
 
 def _chart(title: str, axis: str, lines: list[Line], labels: list[str]) -> Chart:
@@ -138,7 +141,7 @@ def _page(result: StressResult, charts: dict[str, Chart]) -> StressPage:
         charts=groups,
         folded=each,
         explanations=dict(HEADINGS.values()),
-        tables=result.tables(),
+        tables=result.tables(wide=True),
         worst=[_panel(worst) for worst in result.worst],
         notes=tuple(f"{name} could not be read: {reason}" for name, reason in result.failures),
     )

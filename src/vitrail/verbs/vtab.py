@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Unpack
 
+from vitrail.base.files import path_of
 from vitrail.base.ranks import Ranks
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size
@@ -13,7 +14,8 @@ from vitrail.published.find import model_name
 from vitrail.runs.changes import Changes
 from vitrail.runs.execution import Device
 from vitrail.runs.start import open_source
-from vitrail.studies.vtab import VtabResult, VtabStudy, task_data, task_run
+from vitrail.studies.vtab import VtabStudy, task_data, task_run
+from vitrail.studies.vtab_result import VtabResult
 from vitrail.studies.vtab_tasks import TASKS, find_tasks
 from vitrail.verbs.frame import training_frame
 from vitrail.verbs.keywords import VtabKeywords
@@ -75,12 +77,13 @@ def vtab(model: str | Path, root: str | Path, *, quiet: bool = False, **keywords
 
 def settle_vtab(request: VtabRequest, ranks: Ranks) -> VtabStudy:
     """Open every task before the first one starts, so that a problem with the last is reported now."""
-    root = Path(request.root)
+    root = path_of(request.root, "root")
     folders = find_tasks(root, request.tasks)
     source = open_source(
         str(request.model), pickle=request.pickle, num_heads=request.num_heads, architecture=request.architecture
     )
-    path = Path(request.out or Path("runs") / f"vtab-{model_name(str(request.model))}")
+    usual = Path("runs") / f"vtab-{model_name(str(request.model))}"
+    path = usual if request.out is None else path_of(request.out, "out")
     runs = {
         task: task_run(
             source,

@@ -128,6 +128,12 @@ def test_figures_of_two_models_are_paired() -> None:
     assert first.mean_error == second.mean_error
     assert first.mean_error is not None
     assert first.mean_error.value == pytest.approx(1 - np.mean([first.means[test.name].value for test in tests]))
+    assert [point.level for point in first.severities] == [1, 2, 3, 4, 5]
+    answers = measuring(twins, tests).answers(silent)
+    for place, point in enumerate(first.severities):
+        right = [answers.right(0, 1 + place).mean(), answers.right(0, 6 + place).mean()]
+        assert point.accuracy.value == pytest.approx(np.mean(right))
+        assert point.accuracy.low <= point.accuracy.value <= point.accuracy.high
 
 
 def test_images_that_cannot_be_read_are_left_out() -> None:

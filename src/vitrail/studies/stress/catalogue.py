@@ -63,7 +63,7 @@ def catalogue(image_size: Size, *, severities: Sequence[int] = SEVERITIES, budge
             f"the model takes images of {size_text(image_size)} pixels, which are too small for the grid of tiles and "
             f"patches; stress needs at least {FEWEST_PIXELS}x{FEWEST_PIXELS}."
         )
-    if not 0 < budget <= 255:
+    if not isinstance(budget, int | float) or not 0 < budget <= 255:
         raise ConfigError(f"budget is {budget!r}, but must be above 0 and at most 255: levels of a pixel.")
     chosen = tuple(sorted({check_severity(severity) for severity in severities}))
     if not chosen:

@@ -35,6 +35,8 @@ class Summary:
     corruption_error: Interval | None
     """The mean over corruptions of the model's summed errors divided by the first model's (mCE); NaN where the first
     makes none."""
+    severities: tuple[Point, ...] = ()
+    """The mean accuracy over all corruptions at each severity."""
 
 
 def curve(answers: Answers, model: int, test: StressTest) -> tuple[Point, ...]:
@@ -74,6 +76,7 @@ def summarise(
         for model in range(models)
     ]
     corrupted = [test.name for test in tests if test.group == "corruptions"]
+    levels = next((test.levels for test in tests if test.group == "corruptions"), ())
 
     def figures(draws: DrawCounts) -> dict[str, float]:
         shares = right @ (draws / draws.sum())
@@ -90,6 +93,8 @@ def summarise(
                 errors = 1 - np.stack([shares[:, columns[name]] for name in corrupted])
                 values[f"{model} error"] = float(errors[:, model].mean())
                 values[f"{model} relative"] = relative_error(errors[:, model], errors[:, 0])
+                by_severity = enumerate(1 - errors[:, model].mean(axis=0))
+                values |= {f"{model} severity {place}": float(share) for place, share in by_severity}
         return values
 
     drawn = bootstrap(figures, images, resamples=resamples, seed=seed)
@@ -100,6 +105,9 @@ def summarise(
             changes=_named(drawn, f"{model} change "),
             mean_error=drawn.get(f"{model} error"),
             corruption_error=drawn.get(f"{model} relative"),
+            severities=tuple(
+                Point(level=level, accuracy=drawn[f"{model} severity {place}"]) for place, level in enumerate(levels)
+            ),
         )
         for model in range(models)
     )

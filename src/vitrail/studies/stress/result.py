@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.base.table import Table, Tabular
+from vitrail.data.stress.published import NAMES
 from vitrail.evaluation.bootstrap import Interval
 from vitrail.report.markup import percent
 from vitrail.studies.stress.catalogue import StressTest
@@ -53,9 +54,10 @@ class StressResult(Tabular):
         """Return the mean accuracy of a model over the levels of a test; None where it could not take it."""
         return self.summaries[self.models.index(model)].means.get(test)
 
-    def tables(self) -> list[Table]:
-        """Return the tests, the corruptions in sum, and what was published beside what was measured."""
-        return [table for table in (self._tests(), self._corruptions(), self._claims()) if table is not None]
+    def tables(self, *, wide: bool = False) -> list[Table]:
+        """Return the tests, the corruptions in sum, and what was published, which a `wide` table has in its rows."""
+        tables = (self._tests(), self._corruptions(), self._claims(beside=wide))
+        return [table for table in tables if table is not None]
 
     def _tests(self) -> Table:
         rows = [("clean images", *(percent(summary.clean.value) for summary in self.summaries))]
@@ -82,26 +84,29 @@ class StressResult(Tabular):
         title = f"Common corruptions, {count} of 15, parameters of {self.settings['parameters']}"
         return Table(title=title, columns=("", *self.models), rows=tuple(rows)) if rows else None
 
-    def _claims(self) -> Table | None:
+    def _claims(self, *, beside: bool) -> Table | None:
+        """Return what was published and what was measured: beside each other, or below each other in few columns."""
         claims = list(self.claims())
         if not claims:
             return None
         sources = list(dict.fromkeys(claim.source for claim, _, _ in claims))
-        kept = "Accuracy, and in brackets the share of the accuracy on clean images that is left. Published by:"
+        published = [f"{claim.text} [{sources.index(claim.source) + 1}]" for claim, _, _ in claims]
+        rows = [(at, *values) for _, at, values in claims]
+        kept = "Accuracy, and in brackets the share of the accuracy on clean images that is left. What was published:"
+        below = () if beside else tuple(f"{row[0]}: {text}." for row, text in zip(rows, published, strict=True))
         return Table(
             title="Beside what was published of large models on ImageNet",
-            columns=("measured", *self.models, "note"),
-            rows=tuple(
-                (at, *values, f"{claim.text} [{sources.index(claim.source) + 1}]") for claim, at, values in claims
-            ),
-            notes=(kept, *(f"[{number}] {source}." for number, source in enumerate(sources, 1))),
+            columns=("measured", *self.models, *(["note"] if beside else [])),
+            rows=tuple((*row, text) if beside else row for row, text in zip(rows, published, strict=True)),
+            notes=(kept, *below, *(f"[{number}] {source}." for number, source in enumerate(sources, 1))),
         )
 
     def claims(self) -> Iterator[tuple[Claim, str, tuple[str, ...]]]:
         """Yield each claim whose test was run, what is looked at, and the accuracy of each model."""
         for claim in CLAIMS:
             tests = [test for test in self.tests if claim.test in (test.name, test.group)]
-            if not tests or (claim.level is not None and claim.level not in tests[0].levels):
+            few = claim.test == "corruptions" and len(tests) < len(NAMES)  # their mean is one over all of them
+            if not tests or few or (claim.level is not None and claim.level not in tests[0].levels):
                 continue
             at = claim.test if claim.level is None else f"{claim.test} {tests[0].written(claim.level)}"
             yield claim, at, tuple(self._kept(model, tests, claim) for model in range(len(self.models)))
@@ -184,6 +189,7 @@ class StressResult(Tabular):
             "clean_right": _bits(answers, number, 0),
             "mean_error": _plain(summary.mean_error),
             "mean_corruption_error": _plain(summary.corruption_error),
+            "severities": [{"level": point.level, **(_plain(point.accuracy) or {})} for point in summary.severities],
             "tests": tests,
         }
 

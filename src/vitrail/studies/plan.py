@@ -1,0 +1,114 @@
+"""The plan of a study in its folder: `study.json`; the cells, and how a budget of minutes becomes steps.
+
+The rule: every run of a study has the same number of steps. Each variant's step and evaluation are timed once, before
+the first cell; the steps are as many as make all cells together fill the minutes. They are written into the plan, so
+that every process, and every resumed one, makes the same runs.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.reading import read_json
+from vitrail.base.settings import from_dict, setting_differences, to_dict
+from vitrail.runs.folder import write_json
+from vitrail.studies.study import Study, Variant
+
+PLAN, CELL = "study.json", "cell.json"
+FEWEST_STEPS = 20
+"""Fewest steps of a run: with fewer, every variant is at chance."""
+OVERHEAD = 4.0
+"""Seconds of a cell outside its steps and its evaluation: data, model file, report."""
+_PLAIN = re.compile(r"[^A-Za-z0-9.]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyPlan:
+    """What a folder is for: `study.json` is this."""
+
+    study: str
+    data: tuple[str, ...]
+    variants: tuple[str, ...]
+    seeds: int
+    minutes: float | None
+    steps: int
+    """Updates of each run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One variant with one seed."""
+
+    variant: Variant
+    seed: int
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The cell in messages."""
+        return f"{self.variant.name}, seed {self.seed}"
+
+    @property
+    def file(self) -> Path:
+        """Where its figures are once it is finished."""
+        return self.folder / CELL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """Seconds of a step and of an evaluation of one variant."""
+
+    step: float
+    evaluation: float
+
+
+def cells_of(folder: Path, variants: Sequence[Variant], seeds: int) -> list[Cell]:
+    """Return all cells, seed by seed, so that every variant has a result early."""
+    return [
+        Cell(variant=variant, seed=seed, folder=folder / "cells" / f"{_PLAIN.sub('-', variant.name)}-{seed}")
+        for seed in range(seeds)
+        for variant in variants
+    ]
+
+
+def steps_within(study: Study, paces: Sequence[Pace], *, minutes: float, seeds: int, measured: float) -> int:
+    """Return the steps of each run that fill the minutes, or refuse too few and report how many are needed."""
+    runs = 1 if study.task == "train" else 2
+    fixed = measured + seeds * runs * sum(pace.evaluation + OVERHEAD for pace in paces)
+    step = seeds * sum(pace.step for pace in paces)  # both runs of a chain share the steps
+    steps = int((60 * minutes - fixed) / step)
+    if steps < FEWEST_STEPS:
+        need = (fixed + FEWEST_STEPS * step) / 60
+        raise ConfigError(
+            f"`minutes` is {minutes:g}, but {len(paces) * seeds} runs of at least {FEWEST_STEPS} steps take about "
+            f"{need:.1f} minutes; give that many, or fewer `seeds`."
+        )
+    return steps
+
+
+def enter(folder: Path) -> StudyPlan | None:
+    """Return the plan of a folder, None for a new one; a folder of something else is refused."""
+    path = folder / PLAN
+    if path.is_file():
+        return from_dict(StudyPlan, read_json(path), where=f"the settings in {path}")
+    if folder.exists() and (not folder.is_dir() or any(entry.name != "plan" for entry in folder.iterdir())):
+        raise InputError(f"{folder} exists and is not a study; give another `out`.")
+    return None
+
+
+def check_same(ours: dict[str, Any], stored: StudyPlan, folder: Path) -> None:
+    """Refuse the folder of another study, or of the same one with other settings."""
+    theirs = {name: value for name, value in to_dict(stored).items() if name in ours}
+    if apart := setting_differences(ours, theirs):
+        raise InputError(
+            f"{folder} holds another study, so it cannot be resumed: {'; '.join(apart)}. "
+            "Give the settings that it has, or another `out`."
+        )
+
+
+def write_plan(folder: Path, plan: StudyPlan) -> None:
+    """Write the plan, whole or not at all."""
+    write_json(folder / PLAN, to_dict(plan))

@@ -1,0 +1,135 @@
+"""A study: one question, a variant of a run for each answer, and what the paper found.
+
+    factors -> variants; variants x seeds -> cells; a cell is a run, or a chain of runs, and its figures
+
+A study of one's own is a value of this kind, or a TOML file (`study_file.py`).
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from vitrail.base.errors import ConfigError
+from vitrail.model.family import ModelConfig
+from vitrail.runs.draft import Facts
+
+Value = str | int | float
+Task = Literal["train", "enlarge", "transfer", "pretrain", "speed"]
+"""What a cell does: train a classifier; train on small images and fine-tune on large ones; train on one data set and
+fine-tune on another; pre-train without labels and fine-tune; or time a forward pass."""
+Measure = Literal["accuracy", "fewshot", "images_per_second"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One setting of the factors."""
+
+    name: str
+    line: str = ""
+    """The curve of the figure that it is a point of."""
+    x: float | None = None
+    """Its place on the figure's axis; None counts variants, and "compute" studies take the compute of each."""
+    model: ModelConfig | None = None
+    """The model; None is that of the rule."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further settings of the run, by path."""
+    fraction: float | None = None
+    """The share of the training images that it sees."""
+    source: int | None = None
+    """Of "transfer": the number of the data set that it is first trained on; None for random weights."""
+    target: int = 0
+    """The number of the data set that it is measured on."""
+    image_size: int | None = None
+    """Of "enlarge" and "speed": the side of the images of the first run, or of the pass."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """That one variant is better than another, tested over the seeds that both have."""
+
+    better: str
+    worse: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A result of the paper, for the same figure."""
+
+    line: str
+    name: str
+    value: float
+    x: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A question, its variants, and the paper's answer."""
+
+    name: str
+    question: str
+    paper: str = ""
+    """What the paper found, in a sentence."""
+    source: str = ""
+    """Where in the paper."""
+    task: Task = "train"
+    measures: tuple[Measure, ...] = ("accuracy",)
+    """The figures of a cell; the first decides claims and figure."""
+    variants: Callable[[Facts, Sequence[str]], Sequence[Variant]]
+    """Makes the variants from the facts of the first data set, and the names of all data sets."""
+    claims: tuple[Claim, ...] = ()
+    x_label: str = ""
+    """The axis of the figure; empty where variants only have names."""
+    compute_axis: bool = False
+    """Whether the axis is the compute of each cell, on a logarithmic scale."""
+    fit: bool = False
+    """Whether a power law of the compute is fitted to the error of each line."""
+    points: tuple[Point, ...] = ()
+    paper_label: str = ""
+    """What the paper's points measure."""
+    data_sets: int = 1
+    """How many data sets it needs at least."""
+    chance: bool = True
+    """Whether different seeds give different results; speed has repetitions."""
+
+
+def product(factors: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Variant]:
+    """Return a variant for each combination: of each factor one value, which is a name and settings by path."""
+    combinations = itertools.product(*(values.items() for values in factors.values()))
+    return [_combined(combination) for combination in combinations]
+
+
+def one_at_a_time(factors: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Variant]:
+    """Return the first values of all factors, and a variant for each further value of one of them."""
+    first = [next(iter(values.items())) for values in factors.values()]
+    variants = [Variant(name="base", settings=_merged(settings for _, settings in first))]
+    for place, (factor, values) in enumerate(factors.items()):
+        for name, settings in list(values.items())[1:]:
+            others = [settings_of for at, (_, settings_of) in enumerate(first) if at != place]
+            variants.append(Variant(name=name, line=factor, settings=_merged([*others, settings])))
+    return variants
+
+
+def check_variants(study: Study, variants: Sequence[Variant]) -> None:
+    """Refuse variants that cannot be told apart, and claims about others."""
+    names = [variant.name for variant in variants]
+    if not names or len(set(names)) < len(names):
+        raise ConfigError(f"the study {study.name} has the variants {', '.join(names)}; give each a name of its own.")
+    for claim in study.claims:
+        for name in (claim.better, claim.worse):
+            if name not in names:
+                raise ConfigError(f"the study {study.name} makes a claim about {name!r}, which is not a variant.")
+
+
+def _combined(combination: Iterable[tuple[str, Mapping[str, Any]]]) -> Variant:
+    parts = list(combination)
+    names = [name for name, _ in parts]
+    line = names[0] if len(names) > 1 else ""
+    return Variant(name=", ".join(names), line=line, settings=_merged(settings for _, settings in parts))
+
+
+def _merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for part in parts:
+        merged |= part
+    return merged

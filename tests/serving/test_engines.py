@@ -1,0 +1,28 @@
+import numpy as np
+import pytest
+
+import vitrail
+from tests.serving.making import photo
+from vitrail.serving.settings import ModelSource
+from vitrail.serving.tasks import Tasks, batch_of
+
+
+@pytest.mark.parametrize("engine", ["torch", pytest.param("onnxruntime", marks=pytest.mark.slow)])
+def test_any_engine_answers_and_torch_explains(tiny_file, engine) -> None:
+    tasks = Tasks.load({"m": ModelSource(path=str(tiny_file), reading={"engine": engine})}, max_pixels=10**6)
+    assert "gradient-attention" in tasks.describe("m")["methods"]
+    facts, content = tasks.prepare("m", photo())
+    pixels = batch_of(bytearray(content), 1, tasks.classifiers["m"])
+    head, features = tasks.compute("m", pixels, [7], [0])
+    wanted = vitrail.predict(tiny_file, [photo()], top=7)[0].top
+    assert [number for number, _ in head["answers"][0]["top"]] == [
+        list(tasks.describe("m")["labels"]).index(label) for label, _ in wanted
+    ]
+    np.testing.assert_allclose(
+        [share for _, share in head["answers"][0]["top"]], [share for _, share in wanted], atol=1e-5
+    )
+    assert len(features) == 4 * 32
+    asked = {"top": 2, "features": False, "method": "auto", "class": None, "layer": -1, "head": None, "patch": None}
+    head, _ = tasks.explain("m", pixels, asked)
+    assert head["map"]["method"] == "gradient-attention"
+    assert facts["height"] == 30

@@ -1,0 +1,218 @@
+"""Studies on made data: cells, resume, several processes, divergence, failures, files, bad input."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vitrail
+from tests.verbs.making import data_file
+from vitrail import Claim, ConfigError, InputError, Study, Variant
+from vitrail.cli.main import main
+from vitrail.studies.catalogue import STUDIES
+from vitrail.studies.plan import Pace, steps_within
+from vitrail.studies.study import one_at_a_time, product
+from vitrail.verbs import study as study_module
+from vitrail.verbs.studies import _USUAL
+
+GUIDE = Path(__file__).parents[2] / "docs" / "studies.md"
+RATES = {"low": {"schedule.peak": 1e-4}, "high": {"schedule.peak": 1e-2}}
+
+
+def rates(**changes: object) -> Study:
+    fields = {
+        "name": "rates",
+        "question": "Which rate?",
+        "variants": lambda *_: product({"rate": RATES}),
+        "claims": (Claim(better="high", worse="low"),),
+    }
+    return Study(**fields | changes)
+
+
+def test_a_study_makes_every_cell_once_and_resumes(tmp_path) -> None:
+    data, out, notes = data_file(tmp_path), tmp_path / "study", []
+    result = vitrail.study(rates(), data, steps=2, seeds=2, out=out, note=notes.append)
+    assert [(cell.variant, cell.seed) for cell in result.cells] == [("low", 0), ("high", 0), ("low", 1), ("high", 1)]
+    assert len(notes) == 4
+    assert result.spread("low").count == 2
+    assert result.tests[Claim(better="high", worse="low")].count == 2
+    rows = list(csv.DictReader(result.csv.read_text().splitlines()))
+    assert len(rows) == 4
+    assert float(rows[0]["accuracy"]) == result.values("low")[0]
+    page = result.page.read_text()
+    assert "Which rate?" in page
+    assert "<svg" in page
+    (out / "cells" / "high-1" / "cell.json").unlink()
+    again = vitrail.study(rates(), data, steps=2, seeds=2, out=out, note=notes.append)
+    assert len(notes) == 5
+    assert again.cells == result.cells
+    assert json.loads((out / "result.json").read_text())["steps"] == 2
+
+
+def test_a_diverged_cell_is_a_result_and_a_failed_one_is_named(tmp_path) -> None:
+    values = {
+        "good": {"schedule.peak": 1e-3},
+        "wild": {"schedule.peak": 1e30, "optimizer.name": "sgd", "optimizer.clip_norm": None},
+        "impossible": {"model.mixer": "mlp", "model.class_token": True},
+    }
+    failing = rates(variants=lambda *_: product({"rate": values}), claims=())
+    result = vitrail.study(failing, data_file(tmp_path), steps=8, seeds=1, out=tmp_path / "study", note=lambda _: None)
+    assert [(cell.variant, cell.diverged is None) for cell in result.cells] == [("good", True), ("wild", False)]
+    assert list(result.failed) == ["impossible, seed 0"]
+    assert "class token" in result.failed["impossible, seed 0"]
+    assert result.diverged("wild") == 1
+
+
+def test_two_processes_share_the_cells(tmp_path) -> None:
+    data, out = data_file(tmp_path), tmp_path / "study"
+    toml = tmp_path / "mine.toml"
+    toml.write_text(
+        'name = "mine"\nquestion = "?"\n[factors.rate]\na = {"schedule.peak" = 1e-4}\nb = {"schedule.peak" = 1e-3}\n'
+    )
+    command = [sys.executable, "-m", "vitrail", "study", str(toml), "--data", str(data), "--steps", "2", "--seeds", "2"]
+    workers = [
+        subprocess.Popen(
+            [*command, "--out", str(out), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    outputs = [worker.communicate() for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0], outputs
+    begun = [line for _, errors in outputs for line in errors.splitlines() if re.search(r"seed \d: \d of", line)]
+    assert len(begun) == 4
+    figures = [json.loads(output)["variants"] for output, _ in outputs]
+    assert figures[0] == figures[1]
+
+
+def test_the_study_of_the_guide_runs(tmp_path) -> None:
+    [example] = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
+    assert len(example.splitlines()) <= 40
+    path = tmp_path / "mine.toml"
+    path.write_text(example)
+    result = vitrail.study(path, data_file(tmp_path), steps=2, seeds=1, out=tmp_path / "study", note=lambda _: None)
+    assert len(result.cells) == len(result.variants) == 4
+    assert not result.failed
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+def test_every_study_has_variants_that_can_be_built_and_claims_about_them(study) -> None:
+    variants = study.variants(_USUAL, ["one", "other"])
+    study_module.check_variants(study, variants)
+    assert study.question.endswith((".", "?"))
+    assert {point.line for point in study.points} <= {"", *(one.line for one in variants), "R50", "R152x2"}
+
+
+@pytest.mark.parametrize("name", ["resolution", "masking", "axial"])
+def test_chains_of_runs_come_to_their_end(name, tmp_path) -> None:
+    result = vitrail.study(name, data_file(tmp_path, 90), steps=4, seeds=1, out=tmp_path / "study", note=lambda _: None)
+    assert not result.failed
+    assert len(result.cells) == len(result.variants)
+
+
+def test_transfer_takes_several_data_sets(tmp_path) -> None:
+    (tmp_path / "other").mkdir()
+    places = [data_file(tmp_path, 90), data_file(tmp_path / "other", 60).rename(tmp_path / "second.npz")]
+    result = vitrail.study("transfer", places, steps=4, seeds=1, out=tmp_path / "study", note=lambda _: None)
+    names = [cell.variant for cell in result.cells]
+    assert names == ["made from scratch", "second to made", "made to second", "second from scratch"]
+    with pytest.raises(ConfigError, match=r"transfer takes at least 2 data sets, but `data` names 1"):
+        vitrail.study("transfer", places[0], steps=4, out=tmp_path / "other-study")
+
+
+def test_the_rule_shares_minutes_evenly_and_names_what_is_needed() -> None:
+    study, paces = rates(), [Pace(step=0.5, evaluation=1.0), Pace(step=1.5, evaluation=1.0)]
+    # 2 seeds x (2 x (1 + 4) seconds + steps x 2 seconds) = 600 - 20 seconds
+    assert steps_within(study, paces, minutes=10.0, seeds=2, measured=20.0) == 140
+    with pytest.raises(ConfigError, match=r"`minutes` is 1, but 4 runs of at least 20 steps take about 2.0 minutes"):
+        steps_within(study, paces, minutes=1.0, seeds=2, measured=20.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["positons"], "there is no study 'positons'.*Did you mean positions"),
+        (["missing.toml"], "there is no file missing.toml"),
+        (["positions"], "give --minutes for all of it, or --steps for each run"),
+        (["positions", "--steps", "2", "--minutes", "3"], "a study has one length"),
+        (["positions", "--minutes", "-1"], "--minutes is -1.0, but must be above 0"),
+        (["positions", "--steps", "2", "--seeds", "0"], "seeds"),
+    ],
+)
+def test_bad_input_is_one_sentence(words, sentence, capsys, tmp_path) -> None:
+    assert main(["study", *words, "--data", str(data_file(tmp_path)), "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert re.search(sentence, error)
+    assert "Traceback" not in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_budget_too_small_says_how_much_is_needed(tmp_path) -> None:
+    with pytest.raises(ConfigError, match=r"take about [\d.]+ minutes; give that many, or fewer `seeds`"):
+        vitrail.study(rates(), data_file(tmp_path), minutes=0.01, out=tmp_path / "study")
+
+
+def test_folders_of_others_are_refused(tmp_path) -> None:
+    data, out = data_file(tmp_path), tmp_path / "study"
+    vitrail.study(rates(claims=()), data, steps=2, seeds=1, out=out, note=lambda _: None)
+    with pytest.raises(InputError, match=r"holds another study.*seeds is 2 here and 1 there"):
+        vitrail.study(rates(), data, steps=2, seeds=2, out=out)
+    with pytest.raises(InputError, match=r"holds another study.*study is \"pooling\" here and \"rates\" there"):
+        vitrail.study("pooling", data, steps=2, seeds=1, out=out)
+    with pytest.raises(InputError, match="exists and is not a study"):
+        vitrail.study(rates(), data, steps=2, seeds=1, out=tmp_path)
+
+
+def test_a_data_set_too_small_for_the_subsets_is_refused(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"of which 'ViT, 0.125' takes 2; the study data-size needs two of each class"):
+        vitrail.study("data-size", data_file(tmp_path), steps=2, out=tmp_path / "study")
+
+
+def test_variants_and_claims_must_fit_together(tmp_path) -> None:
+    twice = rates(variants=lambda *_: [Variant(name="a"), Variant(name="a")])
+    with pytest.raises(ConfigError, match="give each a name of its own"):
+        vitrail.study(twice, data_file(tmp_path), steps=2, out=tmp_path / "study")
+    with pytest.raises(ConfigError, match="makes a claim about 'none', which is not a variant"):
+        vitrail.study(rates(claims=(Claim(better="none", worse="low"),)), data_file(tmp_path), steps=2)
+
+
+def test_factors_are_combined_or_varied_one_at_a_time() -> None:
+    factors = {"a": {"a1": {"x": 1}, "a2": {"x": 2}}, "b": {"b1": {"y": 1}, "b2": {"y": 2}, "b3": {"y": 3}}}
+    assert [one.name for one in product(factors)] == ["a1, b1", "a1, b2", "a1, b3", "a2, b1", "a2, b2", "a2, b3"]
+    single = one_at_a_time(factors)
+    assert [(one.name, dict(one.settings)) for one in single] == [
+        ("base", {"x": 1, "y": 1}),
+        ("a2", {"y": 1, "x": 2}),
+        ("b2", {"x": 1, "y": 2}),
+        ("b3", {"x": 1, "y": 3}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("name = ", "is not a study in TOML"),
+        ('name = "a"\nquestion = "?"\n', "factors is missing"),
+        ('name = "a"\nquestion = "?"\n[factors.x]\ny = 3\n', "the factor 'x' of .* must have values, each a table"),
+        (
+            'name = "a"\nquestion = "?"\nfactor = 1\n[factors.x]\ny = {}\n',
+            "factor is not a setting; did you mean factors",
+        ),
+    ],
+)
+def test_a_file_that_is_not_a_study_is_refused(text, sentence, tmp_path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(vitrail.VitrailError, match=sentence):
+        vitrail.study(path, data_file(tmp_path), steps=2, out=tmp_path / "study")
+
+
+def test_the_list_has_every_study(capsys) -> None:
+    assert [study.name for study in vitrail.list_studies()] == list(STUDIES)
+    assert main(["studies", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {one["name"] for one in listed} == set(STUDIES)
+    assert all(one["runs"] > 0 and one["question"] and one["paper"] for one in listed)
