@@ -2,7 +2,7 @@
 
 Images are decoded one at a time and batched afterwards: a broken one never reaches a batch. A free worker takes a full
 batch first, then decodes; it waits only when others are about to deliver, and at most `batch_wait`. Work whose request
-has gone or is late is not started. A worker that ends is replaced; its images are tried once more, each alone.
+has gone or is late is not started. A worker that ends is replaced; its images are tried again, each alone, up to twice.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from vitrail.serving.settings import ModelSource, ServeSettings
 from vitrail.serving.watch import Watch
 from vitrail.serving.works import Compute, Explain, Prepare, Probe, Work
 
-MOST_DEATHS = 2
-"""Workers that may end over one image: the first might have been killed for another reason."""
+MOST_DEATHS = 3
+"""Workers that may end over one image, decoding or computing it: some might have been killed for another reason."""
 LONGEST_PAUSE = 10.0
 """Seconds between attempts to start a worker that keeps ending, at most."""
 YOUNG = 1.0
@@ -29,7 +29,7 @@ PATIENCE = 0.25
 """The part of a batch's own time that decoding more images for it may take."""
 STUCK = 60.0
 """Seconds after which work without an answer ends the worker; twice the deadline, if that is more."""
-DIED = {"wrong": [503, "the process that worked on it ended, twice; it was not answered."]}
+DIED = {"wrong": [503, "the processes that worked on it ended; it was not answered."]}
 
 
 class Fleet:
@@ -226,11 +226,12 @@ class Fleet:
             self.seconds[work.kind] += 0.1 * (seconds / len(work.items) - self.seconds[work.kind])
         self.watch.worked(work.kind, len(work.items), seconds)
         for item in work.settle(head, payload):  # those that are decoded now
+            item.deaths = 0
             queue = self.explaining if item.ticket.options.explain else self.computing[item.ticket.model]
             queue.put(item)
 
     def _again(self, work: Work) -> None:
-        """Put back what a worker left undone; what ends workers twice is answered."""
+        """Put back what a worker left undone; what keeps ending workers is answered."""
         for item in reversed(work.items):
             item.deaths += 1
             if item.deaths >= MOST_DEATHS:

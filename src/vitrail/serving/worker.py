@@ -36,12 +36,12 @@ def main(arguments: list[str]) -> int:
         tasks, refusal = attempt(first[0]) if forks_loaded(first[0]) else (None, None)
         send(control, {} if refusal is None else {"refused": refusal})
         while (sockets := socket.recv_fds(control, 1, 1))[0]:
-            (number,) = sockets[1]
+            (handle,) = sockets[1]
             if os.fork():
-                os.close(number)
+                os.close(handle)
                 continue
             control.close()
-            return serve(socket.socket(fileno=number), first[0], tasks)
+            return serve(socket.socket(fileno=handle), first[0], tasks)
     return 0
 
 
