@@ -2,8 +2,8 @@
 
     python benchmarks/by_hand.py [--output benchmarks/results/by_hand.json]
 
-Each pair runs interleaved on one thread, seconds are those of computing, and the best of five rounds counts. Memory is
-the growth of the peak of resident memory in a fresh process. docs/decisions/0008-written-by-hand.md concludes.
+Each pair runs in rounds on one thread (`contest.py`); seconds are those of computing, the median of five rounds. Memory
+is the growth of the peak of resident memory in a fresh process. docs/decisions/0008-written-by-hand.md concludes.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import os
 import platform
 import random
 import resource
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from contest import paired, race
 from PIL import Image
 
 ROUNDS = 5
@@ -34,15 +36,14 @@ PHOTOS = 2_000
 ORIENTATION = 0x0112
 
 
-def interleaved(ways: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Seconds of computing of each way, the best of several rounds in turn."""
-    best = dict.fromkeys(ways, float("inf"))
-    for _ in range(rounds):
-        for name, way in ways.items():
-            began = time.process_time()
-            way()
-            best[name] = min(best[name], time.process_time() - began)
-    return best
+def compared(ways: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, dict[str, Any]]:
+    """Seconds of computing of each way, the median of several rounds, and how many times as fast ours was."""
+    seconds = race(ways, rounds, clock=time.process_time)
+    first, *others = seconds
+    return {
+        "seconds": {name: statistics.median(own) for name, own in seconds.items()},
+        "ours to it": {name: str(paired(seconds[first], seconds[name])) for name in others},
+    }
 
 
 def peaks(kind: str, names: list[str], path: Path) -> dict[str, float]:
@@ -261,7 +262,7 @@ def muon_ways(dim: int, depth: int) -> dict[str, Callable[[], Any]]:
         return [torch.nn.Parameter(torch.randn(shape) / 50) for shape in shapes]
 
     mine, theirs = kernels(), kernels()
-    ours = Muon([{"params": mine, "orthogonal": True, "momentum": 0.95}], lr=1e-3, weight_decay=0.1)
+    ours = Muon([{"params": mine, "stacked": 1, "momentum": 0.95}], lr=1e-3, weight_decay=0.1)
     other = torch.optim.Muon(theirs, lr=1e-3, weight_decay=0.1, momentum=0.95)
     gradients = [torch.randn_like(kernel) for kernel in mine]
 
@@ -304,17 +305,17 @@ def measure(folder: Path) -> dict[str, Any]:
         path = folder / f"x.{kind}"
         make(path)
         ways = {name: (lambda way=way, path=path: way(path)) for name, way in ONE[kind].items()}
-        results[kind] = {"seconds": interleaved(ways), "peak_mb": peaks(kind, list(ways), path)}
+        results[kind] = compared(ways) | {"peak_mb": peaks(kind, list(ways), path)}
         print(kind, results[kind], flush=True)
     results["tar"]["damaged"] = tar_damage(folder)
     exif = make_exif()
-    times = interleaved(exif_ways(make_photo(exif), exif))
+    times = compared(exif_ways(make_photo(exif), exif))["seconds"]
     per_photo = {name: 1e6 * took / PHOTOS for name, took in times.items()}
     per_photo["decoding the photo"] *= 20
     results["exif"] = {"microseconds": per_photo, "damaged": exif_fuzz(exif)}
     print("exif", results["exif"], flush=True)
     for name, dim, depth in (("dim 128, depth 6", 128, 6), ("S, dim 384, depth 12", 384, 12)):
-        results[f"muon, {name}"] = {"seconds": interleaved(muon_ways(dim, depth))}
+        results[f"muon, {name}"] = compared(muon_ways(dim, depth))
         print(name, results[f"muon, {name}"], flush=True)
     print(results["tar"]["damaged"])
     return results

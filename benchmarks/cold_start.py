@@ -11,13 +11,14 @@ photo.jpg`; theirs is `pipeline("image-classification", model=FOLDER)(photo)`, o
 and once with Pillow's, as on a machine without torchvision, which starts sooner. The folder: images per second of one
 pass in a process that has warmed up, with the writing of a CSV on our side. The pipeline gets the best of batches 1, 8
 and 32, of 0 and 2 workers, and of both image processors, found by a short trial. All rounds are interleaved, the file
-cache is warm; best and median count, and ratios are of medians and of bests.
+cache is warm; best and median are printed, and the median of the ratios of rounds with its interval (`contest.py`).
 """
 
 import argparse
 import json
 import os
 import platform
+import random
 import statistics
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from itertools import product
 from pathlib import Path
 
 import torch
+from contest import paired
 
 import vitrail
 from vitrail.data.preprocessing import preset
@@ -98,9 +100,10 @@ def first_line(command: list[str]) -> tuple[float, str]:
 def interleaved(commands: dict[str, list[str]], rounds: int, *, printed: bool) -> dict[str, list[float]]:
     """Run every command once a round; keep the seconds to the first line, or the number that it printed."""
     times: dict[str, list[float]] = {name: [] for name in commands}
+    order = random.Random(0)  # noqa: S311
     for number in range(rounds + 1):
-        for name, command in commands.items():
-            seconds, line = first_line(command)
+        for name in order.sample(list(commands), len(commands)):
+            seconds, line = first_line(commands[name])
             if number:  # the first round warms the file cache
                 times[name].append(float(line) if printed else seconds)
     return times
@@ -137,13 +140,13 @@ def summary(times: dict[str, list[float]], *, lower: bool) -> dict[str, object]:
     """Sum up rounds: best, median, and our ratio to the best peer."""
     best = {name: (min if lower else max)(values) for name, values in times.items()}
     median = {name: statistics.median(values) for name, values in times.items()}
-    ratios = {}
-    for kind, values in (("best", best), ("median", median)):
-        peers = [value for name, value in values.items() if name != "Vitrail"]
-        ratios[f"ratio_of_{kind}s"] = round(values["Vitrail"] / (min if lower else max)(peers), 3)
+    peer = (min if lower else max)((name for name in times if name != "Vitrail"), key=median.__getitem__)
+    # Seconds and images/s are paired alike: the ratio is that of Vitrail's figure to the peer's.
+    ratio = paired(times[peer], times["Vitrail"])
+    ratios = {"peer": peer, "ratio": ratio.median, "interval": (ratio.low, ratio.high)}
     for name in times:
         print(f"{name:52} best {best[name]:8.3f}   median {median[name]:8.3f}")
-    print(f"Vitrail to the best peer: {ratios}", flush=True)
+    print(f"Vitrail's figure to that of {peer}: {ratio}", flush=True)
     return {"best": best, "median": median, "all": times, **ratios}
 
 

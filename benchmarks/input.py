@@ -6,7 +6,7 @@ FOLDER has class folders of photos; without one, photos are made up: 500x375 pix
 reads the files, decodes, crops, resizes, flips, and ends with a normalised float batch. The peer is the usual pipeline
 of Pillow and torchvision, written out: Image.open, convert, crop and resize with antialiasing, flip, to a tensor,
 normalise, stack. It gets the same boxes, flips and operations as ours, so that both do the same work. Each contestant
-has a process of its own, on the same core, in interleaved rounds, of which the best counts; the file cache is warm.
+has a process of its own, on the same core, in rounds of random order (`contest.py`); the file cache is warm.
 Our workers keep the memory that they free; the peer runs both ways, since it could do that too. Arrays of 32 pixels,
 for which many images are cut at once, stand in a table of their own without a peer.
 """
@@ -16,6 +16,7 @@ import json
 import multiprocessing
 import os
 import platform
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from contest import Contestant, contest
+from contest import Contestant, paired, race
 from PIL import Image, ImageEnhance, ImageOps
 
 import vitrail.data
@@ -158,7 +159,7 @@ def measure_photos(folder: Path, images: int, batch: int, rounds: int) -> dict[s
         f"{len(paths)} photos, {np.mean([w * h for w, h in sizes]) / 1e6:.2f} megapixels and "
         f"{np.mean([path.stat().st_size for path in paths]) / 1000:.0f} KB on average"
     )
-    results = {}
+    results: dict[str, dict[str, float]] = {}
     for title, augmentation in ROWS.items():
         print(f"\n{title}\n{'':40}{'images/s':>10}{'ours to it':>14}")
         mine = InItsOwnProcess(partial(ours, data, augmentation, batch, steps), keeps_memory=True)
@@ -168,12 +169,13 @@ def measure_photos(folder: Path, images: int, batch: int, rounds: int) -> dict[s
             "Pillow, torchvision's way": InItsOwnProcess(theirs, keeps_memory=False),
             "the same, keeping memory": InItsOwnProcess(theirs, keeps_memory=True),
         }
-        timings = contest(dict(contestants), ours="vitrail", images=steps * batch, flops=0.0, rounds=rounds, peak=1.0)
-        speeds = {timing.name: timing.images_per_second for timing in timings}
-        for name, speed in speeds.items():
-            print(f"{name:40}{speed:10.1f}{speeds['vitrail'] / speed:13.2f}x")
-        results[title] = {name: round(speed, 1) for name, speed in speeds.items()}
-        results[title]["ratio"] = round(speeds["vitrail"] / speeds["Pillow, torchvision's way"], 3)
+        seconds = race(dict(contestants), rounds)
+        for name, own in seconds.items():
+            speed = steps * batch / statistics.median(own)
+            print(f"{name:40}{speed:10.1f}   {paired(seconds['vitrail'], own)}")
+            results.setdefault(title, {})[name] = round(speed, 1)
+        ratio = paired(seconds["vitrail"], seconds["Pillow, torchvision's way"])
+        results[title] |= {"ratio": ratio.median, "low": ratio.low, "high": ratio.high}
         for contestant in contestants.values():
             contestant.end()
     return results
@@ -194,13 +196,14 @@ def measure_arrays(batch: int, rounds: int) -> dict[str, float]:
             title: InItsOwnProcess(partial(ours, data, how, batch, 4096 // batch, 32), keeps_memory=True)
             for title, how in rows.items()
         }
-        timings = contest(dict(ways), ours="", images=4096, flops=0.0, rounds=rounds, peak=1.0)
+        seconds = race(dict(ways), rounds)
         for way in ways.values():
             way.end()
     print(f"\narrays of 32x32x3\n{'':34}{'images/s':>10}")
-    for timing in timings:
-        print(f"{timing.name:34}{timing.images_per_second:10.0f}")
-    return {timing.name: round(timing.images_per_second) for timing in timings}
+    speeds = {name: round(4096 / statistics.median(own)) for name, own in seconds.items()}
+    for name, speed in speeds.items():
+        print(f"{name:34}{speed:10}")
+    return speeds
 
 
 def main() -> None:

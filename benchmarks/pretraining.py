@@ -2,7 +2,7 @@
 
     python benchmarks/pretraining.py DATA [--other OTHER] [--minutes 30] [--finetune-minutes 5] [--seeds 3]
 
-One command runs the whole study and prints before the first step how long it will take: with its defaults 9 and a half
+One command runs the whole study and prints before the first step how long it will take: with its defaults nine to ten
 hours a seed. For each seed there are these starts, each of --minutes (but for the shorter one):
 
 | start                                                     | part       |

@@ -1,6 +1,6 @@
 """Whole training loops, data included: Vitrail beside a timm-style loop and the Hugging Face Trainer, in one run.
 
-    benchmarks/peers.sh /tmp/peers && /tmp/peers/bin/python benchmarks/train_loop.py PHOTOS [--rounds 2]
+    benchmarks/peers.sh /tmp/peers && /tmp/peers/bin/python benchmarks/train_loop.py PHOTOS [--rounds 4]
 
 PHOTOS is a folder of class folders of JPEG files. Two contests: S/16 on photos at 224 px, and a small ViT (D 192, 6
 layers, patch 4) on arrays of 32 px. Every contestant trains the same architecture with the same batch, AdamW, random
@@ -13,11 +13,13 @@ timm's training transform and model; the Trainer has torchvision's usual transfo
 import argparse
 import json
 import multiprocessing
+import random
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,7 @@ import peers_shim  # noqa: F401  (must come before timm and torchvision)
 import timm.optim
 import torch
 import torch.nn.functional as F
+from contest import compare, machine, show
 from PIL import Image
 from timm.data import create_transform
 from torch.utils.data import DataLoader, Dataset
@@ -203,7 +206,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", help="a folder of class folders with JPEG files")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--only", choices=tuple(SIZES))
     args = parser.parse_args()
     path = Path(__file__).parent / "results" / "train_loop.json"
@@ -237,23 +240,23 @@ def measure(name: str, kind: str, photos: str, workers: int, threads: int) -> fl
 
 
 def contest(kind: str, size: dict[str, int], args: argparse.Namespace) -> dict[str, object]:
-    """Run everyone in turn, with and without workers, and keep each one's best."""
+    """Run everyone in each round, with and without workers, in random order; the better choice of each counts."""
     contestants = ("vitrail", "timm-style loop", "Hugging Face Trainer")
-    best = {(name, workers): float("inf") for name in contestants for workers in (0, 2)}
+    rounds: dict[tuple[str, int], list[float]] = {(name, workers): [] for name in contestants for workers in (0, 2)}
+    order = random.Random(0)  # noqa: S311
     for _ in range(args.rounds):
-        for name, workers in best:
+        for name, workers in order.sample(list(rounds), len(rounds)):
             with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
                 seconds = alone.submit(measure, name, kind, args.photos, workers, args.threads).result()
-            best[name, workers] = min(best[name, workers], seconds)
+            rounds[name, workers].append(seconds)
             print(f"{kind}: {name}, {workers} workers: {size['batch'] / seconds:.2f} images/s", flush=True)
-    speeds = {name: max(size["batch"] / best[name, workers] for workers in (0, 2)) for name in contestants}
-    peer = max(speed for name, speed in speeds.items() if name != "vitrail")
-    print(f"\n{kind}: {size}")
-    for name, speed in speeds.items():
-        print(f"{name:24}{speed:10.1f} images/s{speed / peer:8.3f}x the better peer")
-    each = {f"{name}, {workers} workers": size["batch"] / seconds for (name, workers), seconds in best.items()}
-    return {"date": time.strftime("%Y-%m-%d"), "threads": args.threads, "images_per_second": each} | {
-        "ratio": speeds["vitrail"] / peer
+    better = {name: min((rounds[name, workers] for workers in (0, 2)), key=statistics.median) for name in contestants}
+    timings = compare(better, ours="vitrail", images=size["batch"])
+    show(f"{kind}: {size}", timings)
+    each = {f"{name}, {workers} workers": statistics.median(own) for (name, workers), own in rounds.items()}
+    return machine() | {
+        "images_per_second": {name: size["batch"] / seconds for name, seconds in each.items()},
+        "timings": [asdict(timing) for timing in timings],
     }
 
 

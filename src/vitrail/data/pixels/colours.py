@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+from jaxtyping import UInt8
 from PIL import Image
 
 from vitrail.base.errors import ImageError
@@ -69,7 +70,7 @@ def _sixteen_bits(image: Image.Image) -> PixelArray:
     return np.repeat(grey[:, :, None], 3, axis=2)
 
 
-def array_to_channels(pixels: PixelArray, channels: int) -> PixelArray:
+def array_to_channels(pixels: PixelArray, channels: int) -> UInt8[np.ndarray, "height width new_channel"]:
     """Give an image another number of channels: grey repeated for three, ITU-R 601 luma for one."""
     own = pixels.shape[2]
     if own == channels:
