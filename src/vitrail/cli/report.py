@@ -39,8 +39,9 @@ def print_table(
     table = Table(header_style="bold", box=None)
     table.pad_edge = False
     widths = [max(len(printable(cell)) for cell in cells) for cells in zip(columns, *rows, strict=True)]
-    room = _width() - sum(width + 2 for width in widths[1:])
-    names = min(widths[0], max(room, _width() // 4)) if widths else 0
+    words = [column in ("note", "value") for column in columns]  # which may break between words
+    needed = sum((min(width, 24) if wordy else width) + 2 for width, wordy in zip(widths[1:], words[1:], strict=True))
+    names = min(widths[0], max(_width() - needed, _width() // 8)) if widths else 0
     for number, column in enumerate(columns):
         left = number == 0 or column in ("note", "value")
         table.add_column(
