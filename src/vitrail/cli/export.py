@@ -29,6 +29,12 @@ class Arguments(FileFlags):
     """Take the model's own input, resized and normalised before, in place of whole images."""
     attention: Switch = False
     """Add the attention maps of every block as an output."""
+    int8: Switch = False
+    """Compute in int8; layers that this costs most stay in float32."""
+    calibrate: Annotated[str | None, flag("DATA", "none")] = None
+    """With --int8: images like those that the model will see, a few hundred of whatever `vitrail data` opens."""
+    agreement: Annotated[float, flag("PERCENT", "99")] = 99.0
+    """With --int8: how many of the images must keep their first class."""
     opset: int = 20
     """The version of ONNX's operations."""
     labels: Annotated[str | None, flag("FILE", "the model's own")] = None
@@ -53,6 +59,9 @@ def run(arguments: Arguments) -> None:
         format=arguments.format,
         raw=arguments.raw,
         attention=arguments.attention,
+        int8=arguments.int8,
+        calibrate=arguments.calibrate,
+        agreement=arguments.agreement,
         opset=arguments.opset,
         labels=arguments.labels,
         force=arguments.force,

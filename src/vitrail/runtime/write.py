@@ -21,8 +21,8 @@ from vitrail.runtime.onnx_graph import OPSET, onnx_bytes, with_properties
 
 ExportFormat = Literal["onnx", "openvino", "pt2"]
 SUFFIXES: dict[ExportFormat, str] = {"onnx": ".onnx", "openvino": ".xml", "pt2": ".pt2"}
-Quantise = Callable[[bytes], bytes]
-"""Turns the content of an ONNX file in float32 into one in int8."""
+Quantise = Callable[[bytes], tuple[bytes, Card]]
+"""Turns the content of an ONNX file in float32 into one in int8, with the card that says so."""
 
 
 def write_export(
@@ -33,27 +33,27 @@ def write_export(
     *,
     opset: int = OPSET,
     quantise: Quantise | None = None,
-    describe: Callable[[Card], Card] = lambda card: card,
-) -> None:
-    """Write a model, whole or not at all; `describe` completes the card when `quantise` is done."""
+) -> Card:
+    """Write a model, whole or not at all, and return the card of the file."""
     graph = Graph(model, card.preprocessing, entry=card.entry, attention="attention" in card.outputs)
     program = make_program(graph)
     if form == "pt2":
         buffer = io.BytesIO()
-        facts = {f"{KEY}.json": describe(card).text()}
+        facts = {f"{KEY}.json": card.text()}
         torch.export.save(program, buffer, extra_files=facts)
         write_whole(out, buffer.getvalue())
-        return
+        return card
     content = onnx_bytes(program, graph.names, opset=opset)
     del program
     if quantise is not None:
-        content = quantise(content)
-    facts = {KEY: describe(card).text(), f"{KEY}.digest": NO_DIGEST}
+        content, card = quantise(content)
+    facts = {KEY: card.text(), f"{KEY}.digest": NO_DIGEST}
     if form == "onnx":
         (content,) = signed([with_properties(content, facts)])
         write_whole(out, content)
     else:
         _write_openvino(content, facts, out)
+    return card
 
 
 def _write_openvino(content: bytes, facts: dict[str, str], out: Path) -> None:

@@ -2,32 +2,38 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from vitrail.base.errors import ConfigError
-from vitrail.base.notes import Note, logged
+from vitrail.base.errors import ConfigError, VitrailError
+from vitrail.base.notes import Note, logged, unheard
 from vitrail.base.outputs import Kind, check_output
 from vitrail.base.readable import in_bytes
 from vitrail.base.table import Table, Tabular
 from vitrail.checkpoint.labels import class_names
 from vitrail.data import catalog
+from vitrail.data.dataset import Dataset
 from vitrail.data.pixels.decode import to_channels
 from vitrail.data.transforms import preprocess
+from vitrail.evaluation.bootstrap import Interval
 from vitrail.model.patches import Size
-from vitrail.runtime.card import MARK
-from vitrail.runtime.choice import EngineChoice
+from vitrail.runtime.card import MARK, Card
+from vitrail.runtime.choice import EngineChoice, check_session
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.exported import Exported, open_exported
 from vitrail.runtime.fitting import check_expressible
 from vitrail.runtime.graph_engine import exported_engine
 from vitrail.runtime.onnx_graph import OPSET, check_opset
+from vitrail.runtime.quantise import Calibration, quantise
 from vitrail.runtime.write import SUFFIXES, ExportFormat, make_card, write_export
+from vitrail.verbs.calibration import read_calibration
 from vitrail.verbs.engines import compare
+from vitrail.verbs.evaluate import evaluate
 from vitrail.verbs.network import FileSettings, ModelLike, open_network
 
 File = str | os.PathLike[str]
@@ -61,6 +67,8 @@ class Export(Tabular):
     file was not run, or has no classes."""
     difference: float | None
     """The largest difference of a logit, for the same pixels, as a share of their range."""
+    accuracies: tuple[tuple[str, Interval], ...] = ()
+    """The accuracy in float32 and in int8 with its 95% interval, on calibration data with labels."""
     notes: tuple[str, ...] = ()
     """What was done, a sentence each."""
 
@@ -74,6 +82,7 @@ class Export(Tabular):
             "outputs": list(self.outputs),
             "agreement": self.agreement,
             "difference": self.difference,
+            "accuracies": {name: asdict(accuracy) for name, accuracy in self.accuracies},
             "notes": list(self.notes),
         }
 
@@ -88,6 +97,9 @@ class Export(Tabular):
             rows.append(("same first class as the model", f"{self.agreement:.1%} of {IMAGES} images of the sample"))
         if self.difference is not None:
             rows.append(("largest difference of a logit", f"{self.difference:.1e} of their range"))
+        for name, accuracy in self.accuracies:
+            interval = f"{accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})"
+            rows.append((f"accuracy in {name}", interval))
         return [Table(title=str(self.out), columns=("", "value"), rows=tuple(rows), notes=self.notes)]
 
 
@@ -98,6 +110,9 @@ def export(
     format: ExportFormat | None = None,  # noqa: A002  (the word that users know)
     raw: bool = False,
     attention: bool = False,
+    int8: bool = False,
+    calibrate: File | Dataset | None = None,
+    agreement: float = 99.0,
     opset: int = OPSET,
     labels: Sequence[str] | File | None = None,
     force: bool = False,
@@ -115,6 +130,10 @@ def export(
     of images at once. `raw` takes the model's own input instead: float32 of batch, channel, height, width, already
     resized and normalised. `attention` adds the attention maps of every block as an output.
 
+    `int8` quantises: images of `calibrate`, whatever `vitrail.data.open` opens, show the range of every layer, and the
+    layers whose quantisation costs most stay in float32 until `agreement` percent of other images of it have the same
+    first class. Where they have labels, the accuracy of the model and of the file is measured, with intervals.
+
     `out` ends in `.onnx`, `.xml` (OpenVINO, with its weights in a `.bin` beside it) or `.pt2` (torch.export), which is
     the `format`. The file is then compared with the model on images of the embedded sample. `vitrail.predict` and
     `vitrail.evaluate` take `.onnx` and `.xml` like any model.
@@ -124,6 +143,7 @@ def export(
     if format not in (None, form):
         raise ConfigError(f"`format` is {format}, but {path} ends in {path.suffix}; end it in {SUFFIXES[format]}.")
     check_opset(opset)
+    _check_int8(form, int8, calibrate, agreement)
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device="cpu"
     )
@@ -144,17 +164,62 @@ def export(
             labels=names,
             source=network.digest or engine.digest,
         )
-        write_export(engine.model, card, path, form, opset=opset)
-        agreement, difference = (None, None) if form == "pt2" else _compared(path, engine)
+        reduce = None
+        if int8 and calibrate is not None:
+            images = read_calibration(calibrate, engine.preprocessing, card.entry)
+            reduce = partial(_quantise, card=card, images=images, agreement=agreement / 100, note=note)
+        card = write_export(engine.model, card, path, form, opset=opset, quantise=reduce)
+        same, difference = (None, None) if form == "pt2" else _compared(path, engine)
+        scores = _scores(engine, path, calibrate, names) if int8 and names is not None else ()
     return Export(
         out=path,
         format=form,
         precision=card.precision,
         size=sum(part.stat().st_size for part in {path, path.with_suffix(".bin")} if part.is_file()),
         outputs=card.outputs,
-        agreement=agreement if engine.num_outputs else None,
+        agreement=same if engine.num_outputs else None,
         difference=difference,
+        accuracies=scores,
+        notes=card.notes,
     )
+
+
+def _check_int8(form: ExportFormat, int8: bool, calibrate: File | Dataset | None, agreement: float) -> None:
+    """Refuse settings of int8 that do not go together."""
+    if int8 and form == "pt2":
+        raise ConfigError("a program of torch.export cannot be written in int8; end `out` in .onnx or .xml.")
+    if int8 != (calibrate is not None):
+        raise ConfigError("`int8` needs images to `calibrate` with, and they are for `int8` alone; give both.")
+    if not 0 < agreement <= 100:
+        raise ConfigError(f"`agreement` is {agreement}, but must be percent, above 0 and at most 100.")
+    if int8:
+        check_session("onnxruntime")
+
+
+def _quantise(content: bytes, *, card: Card, images: Calibration, agreement: float, note: Note) -> tuple[bytes, Card]:
+    """Turn a graph into int8, and say so on its card."""
+    result = quantise(content, images, agreement=agreement, threads=torch.get_num_threads(), note=note)
+    kept = f"; {len(result.kept)} stay in float32: {', '.join(result.kept)}" if result.kept else ""
+    sentence = (
+        f"{result.layers} layers are in int8{kept}; of {len(images.compared)} images {result.agreement:.1%} have the "
+        "first class that they have in float32."
+    )
+    return result.content, replace(card, precision="int8", notes=(*card.notes, sentence))
+
+
+def _scores(
+    engine: TorchEngine, path: Path, data: File | Dataset | None, names: tuple[str, ...]
+) -> tuple[tuple[str, Interval], ...]:
+    """Measure the accuracy of the model and of the file, where the images have labels that are classes of the model."""
+    graph, _ = exported_engine(open_exported(path, EngineChoice(), threads=torch.get_num_threads()))
+    scores = []
+    for name, network in (("float32", engine), ("int8", graph)):
+        try:
+            score = evaluate(network, data, labels=names, note=unheard)  # type: ignore[arg-type]
+        except VitrailError:
+            return ()
+        scores.append((name, score.figures["accuracy"]))
+    return tuple(scores)
 
 
 def _compared(path: Path, engine: TorchEngine) -> tuple[float | None, float | None]:

@@ -1,0 +1,40 @@
+"""Settings of `vitrail.export` that are refused before anything is exported."""
+
+from pathlib import Path
+
+import pytest
+
+import vitrail
+from tests.tiny import perturbed, vit_config
+from vitrail import ConfigError, InputError, Preprocessing
+
+MODEL = perturbed(vit_config())
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("model.tflite", {}, "give a name that ends in .onnx or .xml or .pt2"),
+        ("model.onnx", {"format": "pt2"}, "`format` is pt2, but .* ends in .onnx; end it in .pt2"),
+        ("model.onnx", {"opset": 9}, "`opset` is 9, but graphs can be written with 18 to"),
+        ("model.onnx", {"int8": True}, "`int8` needs images to `calibrate` with"),
+        ("model.onnx", {"labels": ["one"]}, "1 "),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_in_one_sentence(name, settings, words, tmp_path: Path) -> None:
+    with pytest.raises((ConfigError, InputError), match=words):
+        vitrail.export(MODEL, tmp_path / name, **settings)
+    assert not list(tmp_path.iterdir())
+
+
+def test_preprocessing_that_a_graph_cannot_repeat_is_refused_by_name(tmp_path: Path) -> None:
+    how = Preprocessing(image_size=(12, 16), interpolation="lanczos", antialias=True)
+    vitrail.save(MODEL, tmp_path / "model.safetensors", preprocessing=how)
+    with pytest.raises(ConfigError, match="'lanczos' with antialias"):
+        vitrail.export(tmp_path / "model.safetensors", tmp_path / "model.onnx")
+
+
+def test_a_file_of_another_kind_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"of another tool")
+    with pytest.raises(InputError, match="is not an exported model, so it is not replaced"):
+        vitrail.export(MODEL, tmp_path / "model.onnx")
