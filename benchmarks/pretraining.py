@@ -33,6 +33,7 @@ import vitrail
 from vitrail.base.files import write_whole
 from vitrail.base.settings import to_dict
 from vitrail.runs.choose_pretraining import RULES
+from vitrail.training.endings import StoppedError
 
 PARTS = ("objectives", "targets", "rate", "steps", "supervised")
 SCRATCH = ("scratch, same encoder", "scratch, the rule")
@@ -217,7 +218,7 @@ def main() -> None:
     study = Study(args)
     try:
         study.run()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, StoppedError):
         sys.exit("stopped; the same command resumes.")
     study.show()
 

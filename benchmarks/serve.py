@@ -108,17 +108,17 @@ async def peers(options: argparse.Namespace, model: Path) -> dict:
     """Interleaved rounds: each server in turn, so that whatever else the machine does meets all of them."""
     ours = Served(model, 8301, "--max-queue", "256")
     others = {}
-    for port, kind in ((8302, "litserve"), (8303, "fastapi")):
-        words = [options.peers, str(HERE / "serve_peers.py"), kind, str(port), TIMM[options.model]]
-        quiet = {"stdout": subprocess.DEVNULL}
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        others[kind] = subprocess.Popen(
-            words, env=environment | {"OMP_NUM_THREADS": "1" if kind == "litserve" else "2"}, **quiet
-        )
-        wait_ready(port, "/health" if kind == "litserve" else "/docs", others[kind])
     ports, request = {"vitrail": 8301, "litserve": 8302, "fastapi": 8303}, request_of(photo(0))
     peak: dict[str, list[float]] = {name: [] for name in ports}
     try:
+        for port, kind in ((8302, "litserve"), (8303, "fastapi")):
+            words = [options.peers, str(HERE / "serve_peers.py"), kind, str(port), TIMM[options.model]]
+            quiet = {"stdout": subprocess.DEVNULL}
+            environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+            others[kind] = subprocess.Popen(
+                words, env=environment | {"OMP_NUM_THREADS": "1" if kind == "litserve" else "2"}, **quiet
+            )
+            wait_ready(port, "/health" if kind == "litserve" else "/docs", others[kind])
         for port in ports.values():
             await saturate(port, request, concurrency=8, seconds=3)
         for _ in range(options.rounds):

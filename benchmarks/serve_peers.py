@@ -6,6 +6,7 @@ Usage, in the environment of benchmarks/peers.sh with litserve in it: serve_peer
 import io
 import sys
 
+import litserve as ls
 import peers_shim  # noqa: F401
 import timm
 import torch
@@ -43,39 +44,39 @@ def run_fastapi(port: int, name: str) -> None:
     uvicorn.run(app, port=port, log_level="error")
 
 
-def run_litserve(port: int, name: str) -> None:
-    import litserve as ls
-    from fastapi import Request
+def run_litserve(port: int) -> None:
+    api = Api(max_batch_size=4, batch_timeout=0.004, api_path="/v1/predict")
+    ls.LitServer(api, accelerator="cpu", workers_per_device=2, timeout=120).run(
+        host="127.0.0.1", port=port, generate_client_file=False
+    )
 
-    class Api(ls.LitAPI):
-        def setup(self, device):
-            del device
-            self.answering = Answering(name, 1)
 
-        async def decode_request(self, request: Request):
-            form = await request.form()
-            return self.answering.decode(await form["images"].read())
+class Api(ls.LitAPI):
+    """At the top of the module, since LitServe pickles it."""
 
-        def batch(self, inputs):
-            return torch.stack(list(inputs))
+    def setup(self, device):
+        del device
+        self.answering = Answering(sys.argv[3], 1)
 
-        def predict(self, batch):
-            return self.answering.classify(batch)
+    def decode_request(self, request):
+        return self.answering.decode(request["images"].file.read())
 
-        def unbatch(self, output):
-            return output
+    def batch(self, inputs):
+        return torch.stack(list(inputs))
 
-        def encode_response(self, output):
-            return {"top": output}
+    def predict(self, batch):
+        return self.answering.classify(batch)
 
-    class SyncApi(Api):
-        def decode_request(self, request):
-            return self.answering.decode(request["images"].file.read())
+    def unbatch(self, output):
+        return output
 
-    api = SyncApi(max_batch_size=4, batch_timeout=0.004, api_path="/v1/predict")
-    ls.LitServer(api, accelerator="cpu", workers_per_device=2, timeout=120).run(port=port, generate_client_file=False)
+    def encode_response(self, output):
+        return {"top": output}
 
 
 if __name__ == "__main__":
     kind, port, name = sys.argv[1:]
-    (run_litserve if kind == "litserve" else run_fastapi)(int(port), name)
+    if kind == "litserve":
+        run_litserve(int(port))
+    else:
+        run_fastapi(int(port), name)

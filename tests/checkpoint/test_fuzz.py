@@ -153,3 +153,76 @@ def test_odd_settings_beside_weights_are_used_or_refused_in_a_sentence(kind, tmp
     except vitrail.VitrailError:
         return
     assert model.config.dim == 16
+
+
+def openclip_folder(folder: Path) -> Path:
+    """A tower in a folder as OpenCLIP has it."""
+    (folder / "open_clip_model.safetensors").write_bytes(GOOD["openclip"])
+    vision = {"image_size": 16, "layers": 1, "width": 16, "head_width": 8, "patch_size": 4}
+    settings = {
+        "model_cfg": {"embed_dim": 8, "quick_gelu": True, "vision_cfg": vision},
+        "preprocess_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3, "interpolation": "bicubic", "resize_mode": "shortest"},
+    }
+    (folder / "open_clip_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_odd_settings_of_openclip_are_used_or_refused_in_a_sentence(tmp_path_factory, data) -> None:
+    folder = openclip_folder(tmp_path_factory.mktemp("fuzz", numbered=True))
+    path = folder / "open_clip_config.json"
+    whole = json.loads(path.read_text())
+    table = data.draw(
+        st.sampled_from([whole, whole["model_cfg"], whole["model_cfg"]["vision_cfg"], whole["preprocess_cfg"]])
+    )
+    table |= data.draw(st.dictionaries(st.sampled_from(sorted(table)), json_values, min_size=1, max_size=2))
+    path.write_text(json.dumps(whole))
+    try:
+        model = vitrail.load(folder)
+    except vitrail.VitrailError:
+        return
+    assert model.config.dim == 16
+
+
+def sharded_folder(folder: Path) -> Path:
+    """A model in two files with an index beside them, as transformers writes large ones."""
+    from safetensors.torch import load_file, save_file
+
+    vitrail.save(made(SMALL), folder, to="huggingface")
+    state = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    places = {name: f"model-0000{number % 2 + 1}-of-00002.safetensors" for number, name in enumerate(sorted(state))}
+    for file in set(places.values()):
+        save_file({name: state[name] for name in state if places[name] == file}, folder / file)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore:.*NaN or infinite weights")
+@settings(max_examples=60)
+@given(st.data())
+def test_shards_and_their_index_are_used_or_refused_in_a_sentence(tmp_path_factory, data) -> None:
+    folder = sharded_folder(tmp_path_factory.mktemp("fuzz", numbered=True) / "x")
+    index = folder / "model.safetensors.index.json"
+    table = json.loads(index.read_text())
+    match data.draw(st.sampled_from(["bytes of the index", "places", "values", "bytes of a file", "a missing file"])):
+        case "bytes of the index":
+            index.write_bytes(mutated(index.read_bytes(), data.draw))
+        case "places":
+            files = [*set(table["weight_map"].values()), "../x.safetensors", "/etc/passwd", "", ".", "config.json"]
+            names = st.sampled_from(sorted(table["weight_map"])) | st.text(max_size=5)
+            table["weight_map"] |= data.draw(st.dictionaries(names, st.sampled_from(files), min_size=1, max_size=3))
+            index.write_text(json.dumps(table))
+        case "values":
+            index.write_text(json.dumps(table | {"weight_map": data.draw(json_values)}))
+        case "bytes of a file":
+            file = sorted(folder.glob("model-*"))[data.draw(st.integers(0, 1))]
+            file.write_bytes(mutated(file.read_bytes(), data.draw))
+        case "a missing file":
+            sorted(folder.glob("model-*"))[data.draw(st.integers(0, 1))].unlink()
+    try:
+        model = vitrail.load(folder)
+    except vitrail.VitrailError:
+        return
+    assert model.config.dim == 16

@@ -101,6 +101,8 @@ def test_restart_begins_again_and_keeps_what_was_there(
 def test_a_run_is_resumed_from_another_folder_although_its_data_was_given_relatively(
     here: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    stored = json.loads((place / "run" / "config.json").read_text())["data"]["where"]
+    assert stored == str(place / "photos")  # `here` is a copy, which writes its own place into config.json
     (here / "elsewhere" / "photos").mkdir(parents=True)
     monkeypatch.chdir(here / "elsewhere")
     assert main(["train", "--resume", str(here / "run"), "--threads", "1"]) == 0

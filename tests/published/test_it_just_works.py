@@ -109,3 +109,16 @@ def test_files_that_went_away_are_not_here_any_more(tmp_path, capsys) -> None:
     file.write_bytes(whole[:-1])
     assert main(["verify", "vit-B/16"]) == 2
     assert "vit-B/16 is published, but not on this machine" in capsys.readouterr().err
+
+
+def test_a_head_of_zeros_is_refused_with_a_word(photos, capsys) -> None:
+    """As the first files for ImageNet-21k have it; a model in memory is measured with a note."""
+    import torch
+
+    model = perturbed(vit_config(num_classes=2, image_size=(16, 16)))
+    with torch.no_grad():
+        model.head.linear.weight.zero_()
+        model.head.linear.bias.zero_()
+    file = vitrail.save(model, photos.parent / "zero.npz", to="google")
+    assert main(["evaluate", str(file), str(photos), "--labels", "ant,bee"]) == 2
+    assert "zero.npz has a head of zeros, so every class gets the same score" in capsys.readouterr().err

@@ -49,7 +49,7 @@ def test_bfloat16_computes_in_it_and_leaves_the_model_as_it_was(monkeypatch) -> 
 
 def test_int8_without_calibration_names_the_command_that_makes_it() -> None:
     engine = TorchEngine(perturbed(vit_config()), PIXELS)
-    with pytest.raises(ConfigError, match="vitrail export MODEL OUT --int8 --calibrate DATA"):
+    with pytest.raises(ConfigError, match="`int8` and the images as `calibrate`"):
         make_engine(engine, EngineChoice(precision="int8"))
 
 

@@ -40,7 +40,7 @@ def test_a_study_makes_every_cell_once_and_resumes(tmp_path) -> None:
     assert len(notes) == 4
     assert result.spread("low").count == 2
     assert result.tests[Claim(better="high", worse="low")].count == 2
-    rows = list(csv.DictReader(result.csv.open()))
+    rows = list(csv.DictReader(result.csv.read_text().splitlines()))
     assert len(rows) == 4
     assert float(rows[0]["accuracy"]) == result.values("low")[0]
     page = result.page.read_text()
@@ -126,9 +126,9 @@ def test_transfer_takes_several_data_sets(tmp_path) -> None:
 def test_the_rule_shares_minutes_evenly_and_names_what_is_needed() -> None:
     study, paces = rates(), [Pace(step=0.5, evaluation=1.0), Pace(step=1.5, evaluation=1.0)]
     # 2 seeds x (2 x (1 + 4) seconds + steps x 2 seconds) = 600 - 20 seconds
-    assert steps_within(study, paces, minutes=10, seeds=2, measured=20) == 140
+    assert steps_within(study, paces, minutes=10.0, seeds=2, measured=20.0) == 140
     with pytest.raises(ConfigError, match=r"`minutes` is 1, but 4 runs of at least 20 steps take about 2.0 minutes"):
-        steps_within(study, paces, minutes=1, seeds=2, measured=20)
+        steps_within(study, paces, minutes=1.0, seeds=2, measured=20.0)
 
 
 @pytest.mark.parametrize(

@@ -38,16 +38,18 @@ def print_table(
 
     table = Table(header_style="bold", box=None)
     table.pad_edge = False
-    widths = [max(len(printable(cell)) for cell in cells) for cells in zip(columns, *rows, strict=True)]
-    room = _width() - sum(width + 2 for width in widths[1:])
-    names = min(widths[0], max(room, _width() // 4)) if widths else 0
+    widths = [max((len(printable(row[number])) for row in rows), default=0) for number in range(len(columns))]
+    words = [max(map(len, printable(column).split()), default=0) for column in columns]  # headings break between them
+    needed = [min(max(sizes), _width() // 4) + 2 for sizes in zip(widths, words, strict=True)]  # as long values do
+    room = _width() - sum(needed[1:])
+    names = min(widths[0], max(room, _width() // 8), _width() // 2) if widths else 0
     for number, column in enumerate(columns):
         left = number == 0 or column in ("note", "value")
         table.add_column(
             escape(printable(column)),
             justify="left" if left else "right",
             overflow="fold",
-            min_width=min(names, _width() // 2) if number == 0 else None,  # long values leave names whole
+            min_width=names if number == 0 else None,  # long values leave names whole
         )
     for row in rows:
         table.add_row(*(escape(printable(cell)) for cell in row))

@@ -92,7 +92,9 @@ class Grouping(nn.Module):
         if self.full:
             return None
         gaps = queries.new_zeros(self.there.shape).masked_fill(~self.there, -torch.inf)
-        return gaps[None, :, None].repeat(1, queries.shape[1], 1, 1).expand(len(queries), -1, self.there.shape[1], -1)
+        return (
+            gaps[None, :, None].repeat(1, queries.shape[1], 1, 1).expand(queries.shape[0], -1, self.there.shape[1], -1)
+        )
 
     def sort(self, patches: Queries) -> Float[Tensor, "batch head member head_dim"]:
         """Put patches in the order of the groups."""

@@ -47,8 +47,8 @@ def check_choice(choice: EngineChoice, device: torch.device) -> None:
             raise ConfigError(f"`engine={name}` computes on the CPU, but the model is on {device}; give `device=cpu`.")
     if choice.precision == "int8":
         raise ConfigError(
-            "int8 needs images that show the range of every layer; make a file with them first, by "
-            "`vitrail export MODEL OUT --int8 --calibrate DATA`, and give that."
+            "int8 needs images that show the range of every layer; export the model first, with `int8` and the images "
+            "as `calibrate`, and give that file."
         )
     if choice.precision == "bfloat16" and device.type == "cpu":
         if name == "onnxruntime":

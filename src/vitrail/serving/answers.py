@@ -92,7 +92,7 @@ class ModelFacts(BaseModel):
     feature_width: int
     device: str
     dtype: str
-    methods: list[str] = Field(description="The methods that `explain` takes for this model.")
+    methods: list[str] = Field(description="The methods of explanations that this model has.")
     default_method: str
     grid: list[int] | None = Field(description="Rows and columns of patches; null without attention.")
     blocks: int

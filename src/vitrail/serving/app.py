@@ -73,7 +73,7 @@ def _add_predict(app: FastAPI, service: Service) -> None:
         top: Annotated[int, Query(ge=1, le=1000, description="How many classes for each image.")] = 5,
         features: Annotated[bool, Query(description="Whether to add the features.")] = False,
         explain: Annotated[
-            str | None, Query(max_length=40, description="A method of the model, or `auto`: adds a map to each image.")
+            str | None, Query(max_length=40, description="A method of the model, or auto: adds a map to each image.")
         ] = None,
         label: Annotated[
             str | None, Query(alias="class", max_length=500, description="The class to explain: its name or number.")

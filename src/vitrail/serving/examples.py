@@ -13,7 +13,7 @@ Classifies images. Send files as multipart/form-data, or base64 in JSON:
     curl -F images=@cat.jpg http://127.0.0.1:8000/v1/predict?top=3
 
 Every error has the form `{"error": {"code": ..., "message": ...}}`. In a request with several images, a broken one has
-an `error` in its result and the others are answered; the status is an error only if none could be answered.
+an error in its result and the others are answered; the status is an error only if none could be answered.
 """
 
 PREDICT_BODY: dict[str, Any] = {

@@ -111,6 +111,11 @@ def evaluate(
     ) as (network, ranks):
         if text_embeddings is not None:
             network = with_texts(network, text_embeddings)
+        if network.head_notes and isinstance(model, str | os.PathLike):
+            raise InputError(
+                f"{network.name} has a head of zeros, so every class gets the same score and there is nothing to "
+                "measure; fine-tune it first."
+            )
         dataset = open_data(data, network, split=split, root=root, skip_broken=skip_broken, seed=seed)
         choice = _choose(network, dataset, labels, lists, mapping, all_classes=all_classes)
         notes = (*network.notes, *network.head_notes, *dataset.notes, *choice.notes)

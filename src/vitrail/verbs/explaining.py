@@ -73,8 +73,8 @@ class Explaining:
             if random is not None and at == 0:
                 order = faithfulness.order_of(values[at], self.seed, "ties", place)
                 trust = _trust(self._curves(pixels, number, order), random)
-            total = float(batch.maps[at].sum())
-            error = None if batch.errors is None else abs(float(batch.errors[at])) / max(abs(total), 1e-12)
+            total = float(batch.maps[at].abs().sum())
+            error = None if batch.errors is None else abs(float(batch.errors[at])) / max(total, 1e-12)
             maps.append(
                 HeatMap(
                     method=method,

@@ -66,7 +66,8 @@ class HeatMap:
     trust: Trust | None = None
     """How faithful the map is; None where that was not measured."""
     error: float | None = None
-    """Of integrated gradients: by how much the values miss the sum that they should have, as a share of that sum."""
+    """Of integrated gradients: by how much the values miss the sum that they should have, as a share of the sum
+    of their sizes."""
 
     @property
     def title(self) -> str:

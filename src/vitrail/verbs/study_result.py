@@ -169,7 +169,7 @@ class StudyResult(Tabular):
             "Differences in points over the seeds that both have; Student's paired test, two-sided, "
             "not corrected for several claims."
         )
-        columns = ("claim", "difference", "95% interval", "p", "value")
+        columns = ("claim", "difference", "95% interval", "p", "note")
         return Table(title="Claims", columns=columns, rows=tuple(rows), notes=(note,))
 
     def _fits_table(self) -> Table:

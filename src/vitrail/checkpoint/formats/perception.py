@@ -50,7 +50,7 @@ def _infer(source: TensorSource, hints: Hints) -> ViTConfig:
     heads = hints.get("num_heads") or _HEADS.get(dim)
     if heads is None:
         raise CheckpointError(
-            f"{source.origin} does not say how many attention heads it has, and no published Perception Encoder is "
+            f"{source.origin} does not state how many attention heads it has, and no published Perception Encoder is "
             f"{dim} wide; give num_heads."
         )
     mlp_dim = source.shape("transformer.resblocks.0.mlp.c_fc.weight", 2)[0]
