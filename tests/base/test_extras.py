@@ -10,7 +10,7 @@ PROGRAM = """
 import sys
 sys.addaudithook(lambda event, values: sys.exit(event) if event in ("socket.connect", "socket.getaddrinfo") else None)
 from vitrail.base.extras import require
-for package in ("openvino", "nncf"):
+for package in ("openvino", "openvino.tools.ovc"):
     require(package, extra="openvino", purpose="a test")
 print(sys.modules["openvino_telemetry"])
 """
