@@ -96,7 +96,7 @@ def test_a_wrong_head_count_is_refused(tmp_path) -> None:
 def test_a_grid_that_is_no_square_needs_the_image_size(tmp_path) -> None:
     path, settings, _, _ = stored("timm_token", tmp_path)
     del settings["image_size"]
-    with pytest.raises(vitrail.CheckpointError, match=r"7 positions, not a square grid.*give the image_size"):
+    with pytest.raises(vitrail.CheckpointError, match=r"7 positions.*not a square grid.*give the image_size"):
         vitrail.load(path, **settings)
     wide = vitrail.load(path, image_size=(24, 16), **settings)
     assert wide.config.image_size == (24, 16)

@@ -181,11 +181,13 @@ def _json(value: Any, name: str) -> str:
 
 
 def _split(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Separate numerics from sizes, in the backbone too."""
-    sizes, numerics = {}, {}
+    """Separate numerics from sizes, in settings inside settings too."""
+    sizes: dict[str, Any] = {}
+    numerics: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict):
-            sizes[name], numerics[name] = _split(value)
+            sizes[name], inner = _split(value)
+            numerics |= {name: inner} if inner else {}
         else:
             (numerics if name in NUMERICS else sizes)[name] = value
     return sizes, numerics

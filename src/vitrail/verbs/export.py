@@ -126,9 +126,10 @@ def export(
     """Write a model as a file that ONNX Runtime, OpenVINO or torch run without Vitrail.
 
         >>> model = vitrail.create("Ti/16", num_classes=2, image_size=32, seed=0)
-        >>> vitrail.export(model, "model.tflite")  # "model.onnx" writes an ONNX file
-        Traceback (most recent call last):
-        vitrail.base.errors.ConfigError: model.tflite is to be an exported model; give a name that ...
+        >>> vitrail.export(model, "model.onnx", labels=["ant", "bee"]).format
+        'onnx'
+        >>> vitrail.predict("model.onnx", numpy.zeros((40, 60, 3), numpy.uint8)).top
+        (('ant', 0.5), ('bee', 0.5))
 
     Inside are the preprocessing (images of any size go in, as uint8 of batch, height, width, channel), the class names,
     and the outputs `logits`, `probabilities`, `top_probabilities`, `top_classes` and `representation`, for any number
