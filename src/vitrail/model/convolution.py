@@ -129,3 +129,16 @@ def same_padding(images: Images, kernel_size: int, stride: int) -> tuple[int, in
 def max_pool_same(images: Images) -> FeatureMap:
     """Take the maximum over 3x3 with stride 2; what SAME padding adds is never the maximum."""
     return F.max_pool2d(F.pad(images, same_padding(images, 3, 2), value=float("-inf")), 3, stride=2)
+
+
+def framed(images: Images) -> FeatureMap:
+    """Put a frame of zeros, one cell wide, around a map, as BiT does before it takes the maximum.
+
+    Exported, it is a concatenation: ONNX Runtime takes a padding there for one that is never the maximum.
+    """
+    if not torch.compiler.is_exporting():
+        return F.pad(images, (1, 1, 1, 1))
+    column = torch.zeros_like(images[..., :1])
+    wide = torch.cat([column, images, column], dim=3)
+    row = torch.zeros_like(wide[:, :, :1])
+    return torch.cat([row, wide, row], dim=2)

@@ -23,7 +23,9 @@ def attend(
     queries: Queries, keys: Keys, values: Keys, bias: AttentionMap | None = None, *, dropout: float = 0.0
 ) -> Queries:
     """Compute A v, Eq. 7, by torch's fused kernel, which never stores A; `dropout` acts on A."""
-    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias, dropout_p=dropout)
+    mixed = F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias, dropout_p=dropout)
+    # An exported graph may not rely on the order in which this kernel lays out its result: other runtimes differ.
+    return mixed.clone(memory_format=torch.contiguous_format) if torch.compiler.is_exporting() else mixed
 
 
 def attend_first(

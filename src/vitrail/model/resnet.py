@@ -19,7 +19,7 @@ from vitrail.model.anatomy import Branch, unit_branches
 from vitrail.model.bottlenecks import Bottleneck, bottlenecks, halved, root_cost
 from vitrail.model.checks import check_choice, check_count, check_divides, check_positive, check_size
 from vitrail.model.contract import Layer, Model
-from vitrail.model.convolution import Stage, Standardisation, make_conv, make_norm
+from vitrail.model.convolution import Stage, Standardisation, framed, make_conv, make_norm
 from vitrail.model.corruption import Corruption
 from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
@@ -219,4 +219,4 @@ class ResNet(Model, config=ResNetConfig):
     def shrink(self, images: Images) -> FeatureMap:
         """Apply the root; the border of the max-pool is zero as in BiT, which can be the maximum before any ReLU."""
         check_images(images, self.config.channels, None if self.config.any_size else self.config.image_size)
-        return F.max_pool2d(F.pad(self.root(images.to(self.root.weight.dtype)), (1, 1, 1, 1)), 3, stride=2)
+        return F.max_pool2d(framed(self.root(images.to(self.root.weight.dtype))), 3, stride=2)
