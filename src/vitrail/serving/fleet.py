@@ -2,7 +2,7 @@
 
 Images are decoded one at a time and batched afterwards: a broken one never reaches a batch. A free worker takes a full
 batch first, then decodes; it waits only when others are about to deliver, and at most `batch_wait`. Work whose request
-has gone or is late is not started. A worker that ends is replaced; its images are tried again, each alone, up to twice.
+has gone or is late is not started. A worker that ends is replaced; its images are tried once more, each alone.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from vitrail.serving.settings import ModelSource, ServeSettings
 from vitrail.serving.watch import Watch
 from vitrail.serving.works import Compute, Explain, Prepare, Probe, Work
 
-MOST_DEATHS = 3
-"""Workers that may end over one image, decoding or computing it: some might have been killed for another reason."""
+MOST_TRIES = 2
+"""How often an image is begun: a worker may have been ended for another reason, but two point to the image."""
 LONGEST_PAUSE = 10.0
 """Seconds between attempts to start a worker that keeps ending, at most."""
 YOUNG = 1.0
@@ -29,7 +29,7 @@ PATIENCE = 0.25
 """The part of a batch's own time that decoding more images for it may take."""
 STUCK = 60.0
 """Seconds after which work without an answer ends the worker; twice the deadline, if that is more."""
-DIED = {"wrong": [503, "the processes that worked on it ended; it was not answered."]}
+DIED = {"wrong": [503, "the process that worked on it ended, and ended again when it was tried once more."]}
 
 
 class Fleet:
@@ -226,7 +226,6 @@ class Fleet:
             self.seconds[work.kind] += 0.1 * (seconds / len(work.items) - self.seconds[work.kind])
         self.watch.worked(work.kind, len(work.items), seconds)
         for item in work.settle(head, payload):  # those that are decoded now
-            item.deaths = 0
             queue = self.explaining if item.ticket.options.explain else self.computing[item.ticket.model]
             queue.put(item)
 
@@ -234,7 +233,7 @@ class Fleet:
         """Put back what a worker left undone; what keeps ending workers is answered."""
         for item in reversed(work.items):
             item.deaths += 1
-            if item.deaths >= MOST_DEATHS:
+            if item.deaths == MOST_TRIES:
                 item.finish(DIED)
             else:
                 queue = self.explaining if isinstance(work, Explain) else self.computing[item.ticket.model]
