@@ -66,6 +66,10 @@ class Fleet:
         """Images that are not finished."""
         return self.waiting + sum(len(work.items) for work in self.running.values())
 
+    def ahead(self, images: int) -> int:
+        """Images that are taken before the last one of a request that comes now with so many."""
+        return sum(queue.ahead(images) for queue in self.queues)
+
     @property
     def ready(self) -> int:
         """Workers that can compute."""
