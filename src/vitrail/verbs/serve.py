@@ -108,14 +108,10 @@ def serve(
             name: ModelSource(path=_path(name, model, Path(folder.name)), reading=reading)
             for name, model in named.items()
         }
-        server = Server(sources, settings, log=log or unlogged, note=note, folder=folder).start()
+        return Server(sources, settings, log=log or unlogged, note=note, folder=folder).start()
     except BaseException:
         folder.cleanup()
         raise
-    for name, facts in server.models.items():
-        for sentence in facts["notes"]:
-            note(f"{name}: {sentence}" if len(server.models) > 1 else sentence)
-    return server
 
 
 def model_name(path: File) -> str:
