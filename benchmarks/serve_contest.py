@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 from contest import paired
 from http_load import offer, request_of, saturate
-from served import Served, photo, wait_ready
+from served import Served, photo, processor_seconds, wait_ready
 
 TIMM = {"Ti/16": "vit_tiny_patch16_224", "S/16": "vit_small_patch16_224", "B/16": "vit_base_patch16_224"}
 HERE = Path(__file__).parent
 PORTS = {"vitrail": 8301, "vitrail auto": 8302, "litserve": 8303, "fastapi": 8304}
 PEERS = ("litserve", "fastapi")
+PATIENT = ("--max-queue", "256", "--max-wait", "60")
+"""Every request is answered, however long it waits, as by the peers."""
 
 
 class Peer:
@@ -38,6 +40,11 @@ class Peer:
     def signal(self, number: int) -> None:
         os.killpg(self.process.pid, number)
 
+    def processor_seconds(self) -> float:
+        """Time on processors of all processes of the server."""
+        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        return sum(processor_seconds(pid) for pid in pids if _group(pid) == self.process.pid)
+
     def end(self) -> None:
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
@@ -47,11 +54,19 @@ class Peer:
             self.signal(signal.SIGKILL)
 
 
+def _group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
+
+
 async def peers(options: argparse.Namespace, model: Path) -> dict:
     """Rounds, in each of which every server has its turn, in random order, at saturation and then at half load."""
     servers: dict[str, Served | Peer] = {}
     request, chance = request_of(photo(0)), random.Random(0)  # noqa: S311
     peak: dict[str, list[float]] = {name: [] for name in options.contestants}
+    cost: dict[str, list[float]] = {name: [] for name in options.contestants}
     latency: dict[str, list[list[float]]] = {name: [] for name in options.contestants}
     try:
         for name in options.contestants:
@@ -60,7 +75,7 @@ async def peers(options: argparse.Namespace, model: Path) -> dict:
                 servers[name] = Peer(options.peers, name, port, options.model)
             else:
                 flags = ("--engine", "auto") if name == "vitrail auto" else ()
-                servers[name] = Served(model, port, *flags, *options.flags)
+                servers[name] = Served(model, port, *PATIENT, *flags, *options.flags)
             await saturate(port, request, concurrency=8, seconds=3)
             if name in PEERS:
                 servers[name].signal(signal.SIGSTOP)
@@ -75,9 +90,11 @@ async def peers(options: argparse.Namespace, model: Path) -> dict:
                     servers[name].signal(signal.SIGSTOP)
 
         async def fill(name: str, port: int) -> None:
+            before = servers[name].processor_seconds()
             tally = await saturate(port, request, concurrency=options.concurrency, seconds=options.seconds)
             assert set(tally.statuses) == {200}, (name, tally.statuses)
             peak[name].append(tally.goodput)
+            cost[name].append(1000 * (servers[name].processor_seconds() - before) / tally.statuses[200])
 
         for _ in range(options.rounds):
             await turns(fill)
@@ -96,6 +113,7 @@ async def peers(options: argparse.Namespace, model: Path) -> dict:
             server.end()
     return {
         "images_per_second": {name: [round(value, 2) for value in rounds] for name, rounds in peak.items()},
+        "processor_ms_per_image": {name: [round(value, 1) for value in rounds] for name, rounds in cost.items()},
         "best_peer": best,
         "ratio_to_best_peer": {
             name: asdict(paired([1 / value for value in peak[name]], [1 / value for value in peak[best]]))

@@ -1,6 +1,7 @@
 """Our server as a process of its own, a model for it, and photos to send; for `benchmarks/serve.py`."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -59,6 +60,11 @@ class Served:
         parents, workers = self.family()
         return sum(map(_proportional_kib, (self.process.pid, *parents, *workers))) / 1024
 
+    def processor_seconds(self) -> float:
+        """Time on processors of the server and all its processes that live."""
+        parents, workers = self.family()
+        return sum(map(processor_seconds, (self.process.pid, *parents, *workers)))
+
     def files(self) -> int:
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
@@ -80,6 +86,14 @@ def _children(pid: int) -> list[int]:
         ]
     except OSError:  # it has ended
         return []
+
+
+def processor_seconds(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _proportional_kib(pid: int) -> int:
