@@ -135,7 +135,7 @@ def test_a_queue_is_short_in_time_and_requests_with_many_images_do_not_count_for
     bench.member.pause = 0.1
 
     async def scenario(client, service):
-        service.fleet.seconds["compute"] = 0.4
+        service.fleet.backlog.seconds["compute"] = 0.4
         large = asyncio.ensure_future(client.post("/v1/predict", files=parts(*map(photo, range(12)))))
         await asyncio.sleep(0.02)  # 11 images wait, for some 4 seconds, but one of them only before the next request
         small = [asyncio.ensure_future(client.post("/v1/predict", files=parts(photo(seed)))) for seed in range(3)]
@@ -158,7 +158,7 @@ def test_what_would_be_late_is_refused_and_what_is_late_is_not_computed(bench) -
             "/v1/predict", files=parts(*map(photo, range(6))), headers={"x-request-timeout": "0.15"}
         )
         await asyncio.sleep(0.5)
-        service.fleet.seconds["compute"] = 100.0
+        service.fleet.backlog.seconds["compute"] = 100.0
         service.fleet.submit([])
         busy = asyncio.ensure_future(client.post("/v1/predict", files=parts(*map(photo, range(6)))))
         await asyncio.sleep(0.05)
