@@ -36,7 +36,7 @@ class Arguments(FileFlags):
     """The port to listen on; 0 takes any that is free."""
     workers: Annotated[int | None, flag("INT", "one for each core, divided by --threads")] = None
     """Processes that decode and compute."""
-    threads: Annotated[int | None, flag("INT", "the cores, divided among the workers")] = None
+    threads: Annotated[int | None, flag("INT", "the cores, divided among the workers that have work")] = None
     """Threads of each worker."""
     batch: int = 4
     """The most images that go through a model at once."""
