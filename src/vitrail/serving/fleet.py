@@ -40,6 +40,8 @@ class Fleet:
         self.running: dict[Member, Work] = {}
         self.members: list[Member] = []
         self.nursery = Nursery(sources, threads=settings.shares[1], max_pixels=settings.max_pixels)
+        self.plain = all(source.reading.get("engine") in (None, "torch") for source in sources.values())
+        """Whether torch computes without a compiler: anything else keeps the number of threads it began with."""
         self.closing = False
         self._keepers: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -67,7 +69,7 @@ class Fleet:
         self.members = [Member() for _ in range(count)]
         starts: list[asyncio.Future[None]] = []
         try:
-            if any(source.reading.get("engine") not in (None, "torch") for source in self.sources.values()):
+            if not self.plain:
                 await self.members[0].start(self.nursery)  # measures engines, makes graphs; the others find them
             starts += [asyncio.ensure_future(member.start(self.nursery)) for member in self.members if not member.ready]
             await asyncio.gather(*starts)
@@ -153,7 +155,8 @@ class Fleet:
         """Let a worker do some work, and pass on what comes out."""
         try:
             head, payload = work.message()
-            head["threads"] = self.settings.threads_for(len(self.running) + len(self.backlog))
+            if self.plain:
+                head["threads"] = self.settings.threads_for(len(self.running) + len(self.backlog))
             head, payload = await member.call(head, payload, max(STUCK, 2 * self.settings.timeout))
         except WorkerEndedError:
             del self.running[member]
