@@ -33,6 +33,7 @@ class OpenVinoSession:
             "INFERENCE_PRECISION_HINT": HINTS[precision],
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
+            "ENABLE_CPU_PINNING": False,  # else processes side by side compute on the same core, and the others are idle
         }
         try:
             core = runtime.Core()
