@@ -33,7 +33,7 @@ class OpenVinoSession:
             "INFERENCE_PRECISION_HINT": HINTS[precision],
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
-            "ENABLE_CPU_PINNING": False,  # else processes side by side compute on the same core, and the others are idle
+            "ENABLE_CPU_PINNING": False,  # else processes side by side all compute on the same core
         }
         try:
             core = runtime.Core()
