@@ -96,8 +96,8 @@ class Classifier:
         file of another library does not state. `engine` and `precision` are what computes, torch by default.
         """
         if is_exported(path):
-            given = [("image_size", image_size), ("num_heads", num_heads)]
-            for name in (name for name, value in given if value is not None):
+            overrides = [("image_size", image_size), ("num_heads", num_heads)]
+            for name in (name for name, value in overrides if value is not None):
                 raise ConfigError(f"{path} is a graph that was exported with its settings; leave out `{name}`.")
             choice = EngineChoice(engine=engine, precision=precision)
             exported = open_exported(path, choice, threads=torch.get_num_threads(), architecture=architecture)

@@ -3,7 +3,6 @@
 File -> its model -> positions for a new size -> the pre-training head off, a head of zeros on.
 """
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,13 +71,7 @@ def starting_model(start: StartConfig, config: ModelConfig, device: torch.device
             f"{start.path} has changed since this run was set up: its digest is {digest[:12]}, but was "
             f"{start.digest[:12]}; bring back the file, or begin a new run."
         )
-    own = contents.config
-    changes = {
-        field.name: value
-        for field in dataclasses.fields(own)
-        if (value := getattr(config, field.name)) != getattr(own, field.name)
-    }
-    model = assemble(transfer(contents, changes)).float()
+    model = assemble(transfer(contents, contents.config.changes_to(config))).float()
     for parameter in model.parameters():
         parameter.data = parameter.data.clone()  # values mapped from the file are read-only
     model.zero_head()

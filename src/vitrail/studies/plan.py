@@ -7,9 +7,8 @@ that every process, and every resumed one, makes the same runs.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.reading import read_json
@@ -34,8 +33,8 @@ class StudyPlan:
     variants: tuple[str, ...]
     seeds: int
     minutes: float | None
-    steps: int
-    """Updates of each run."""
+    steps: int | None = None
+    """Updates of each run; None until the variants are timed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +98,10 @@ def enter(folder: Path) -> StudyPlan | None:
     return None
 
 
-def check_same(ours: dict[str, Any], stored: StudyPlan, folder: Path) -> None:
-    """Refuse the folder of another study, or of the same one with other settings."""
-    theirs = {name: value for name, value in to_dict(stored).items() if name in ours}
-    if apart := setting_differences(ours, theirs):
+def check_same(ours: StudyPlan, stored: StudyPlan, folder: Path) -> None:
+    """Refuse the folder of another study, or of the same one with other settings; steps may be left to it."""
+    ours = ours if ours.steps is not None else replace(ours, steps=stored.steps)
+    if apart := setting_differences(to_dict(ours), to_dict(stored)):
         raise InputError(
             f"{folder} holds another study, so it cannot be resumed: {'; '.join(apart)}. "
             "Give the settings that it has, or another `out`."
