@@ -2,12 +2,16 @@
 
 import json
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.trackers import TrackerName
 from vitrail.cli.report import Device, Switch, flag, parse_size
 
+if TYPE_CHECKING:  # it imports torch, which --help does not wait for
+    from vitrail.verbs.request import RunRequest
+
+Requested = TypeVar("Requested", bound="RunRequest")
 RULE = "the recipe's, or chosen from the data"
 Number = Annotated[float | None, flag("FLOAT", RULE)]
 MixerName = Literal["attention", "axial", "window", "sparse", "linear", "pooling", "identity", "mlp", "convolution"]
@@ -137,7 +141,7 @@ class ClassifierFlags(RunFlags):
     """Evaluations without a better accuracy after which training ends; the best weights are kept."""
 
 
-def request_of(kind: type[Any], flags: RunFlags) -> Any:
+def request_of(kind: type[Requested], flags: RunFlags) -> Requested:
     """Return what the flags ask for; they have the names of the keywords, and some are written otherwise."""
     names = [field.name for field in fields(kind) if field.name != "settings"]
     keywords = {name: getattr(flags, name) for name in names}

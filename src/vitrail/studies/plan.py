@@ -7,8 +7,9 @@ that every process, and every resumed one, makes the same runs.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.reading import read_json
@@ -33,8 +34,8 @@ class StudyPlan:
     variants: tuple[str, ...]
     seeds: int
     minutes: float | None
-    steps: int | None = None
-    """Updates of each run; None until the variants are timed."""
+    steps: int
+    """Updates of each run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,10 +99,10 @@ def enter(folder: Path) -> StudyPlan | None:
     return None
 
 
-def check_same(ours: StudyPlan, stored: StudyPlan, folder: Path) -> None:
-    """Refuse the folder of another study, or of the same one with other settings; steps may be left to it."""
-    ours = ours if ours.steps is not None else replace(ours, steps=stored.steps)
-    if apart := setting_differences(to_dict(ours), to_dict(stored)):
+def check_same(ours: dict[str, Any], stored: StudyPlan, folder: Path) -> None:
+    """Refuse the folder of another study, or of the same one with other settings."""
+    theirs = {name: value for name, value in to_dict(stored).items() if name in ours}
+    if apart := setting_differences(ours, theirs):
         raise InputError(
             f"{folder} holds another study, so it cannot be resumed: {'; '.join(apart)}. "
             "Give the settings that it has, or another `out`."

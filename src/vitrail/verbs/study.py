@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from vitrail.base.errors import ConfigError, InputError, VitrailError
 from vitrail.base.notes import Note, logged
@@ -90,20 +91,25 @@ def conduct_study(
     bench = Bench(
         study=chosen, data=places, facts=facts, steps=steps or TRIED_STEPS, seconds=1.0, ranks=ranks, stop=stop
     )
-    names = tuple(variant.name for variant in variants)
-    plan = StudyPlan(study=chosen.name, data=places, variants=names, seeds=seeds, minutes=minutes, steps=steps)
-    count = _settled_steps(bench, folder, variants, plan, note)
+    asked = {
+        "study": chosen.name,
+        "data": list(places),
+        "variants": [one.name for one in variants],
+        "seeds": seeds,
+        "minutes": minutes,
+    }
+    plan = _plan(bench, folder, variants, asked, steps=steps, note=note)
     if chosen.task == "speed":
         bench = replace(bench, seconds=60 * (minutes or 0.05) / (len(variants) * seeds))
     cells = cells_of(folder, variants, seeds)
-    failed = _work(replace(bench, steps=count), cells, note)
+    failed = _work(replace(bench, steps=plan.steps), cells, note)
     result = StudyResult(
         study=chosen,
         variants=variants,
         cells=tuple(_read(cell) for cell in cells if cell.file.is_file()),
         failed=failed,
         folder=folder,
-        steps=count,
+        steps=plan.steps,
     )
     if ranks.first:
         write_study(result)
@@ -139,30 +145,34 @@ def _check_sizes(chosen: Study, facts: Facts, variants: Sequence[Variant], place
             )
 
 
-def _settled_steps(bench: Bench, folder: Path, variants: Sequence[Variant], plan: StudyPlan, note: Note) -> int:
-    """Read the steps of the folder's plan, or time the variants and write it; one process does, the others wait."""
+def _plan(
+    bench: Bench, folder: Path, variants: Sequence[Variant], asked: dict[str, Any], *, steps: int | None, note: Note
+) -> StudyPlan:
+    """Read the plan of the folder, or time the variants and write it; one process does, the others wait for it."""
 
     def settle_plan() -> int:
         while True:
             stored = enter(folder)
             if stored is not None:
-                check_same(plan, stored, folder)
-                if stored.steps is not None:
-                    return stored.steps
+                check_same(asked | ({} if steps is None else {"steps": steps}), stored, folder)
+                return stored.steps
             lease = Lease(folder=folder / "plan")
             claim = lease.take()
             if claim is None:
                 time.sleep(WAIT)
                 continue
             with lease.kept(claim):
-                steps = plan.steps or _steps(bench, variants, plan, note)
-                write_plan(folder, replace(plan, steps=steps))
-                return steps
+                count = steps or _steps(bench, variants, asked, note)
+                values = {**asked, "data": tuple(asked["data"]), "variants": tuple(asked["variants"])}
+                write_plan(folder, StudyPlan(steps=count, **values))
+                return count
 
-    return bench.ranks.follow(settle_plan)
+    count = bench.ranks.follow(settle_plan)
+    values = {**asked, "data": tuple(asked["data"]), "variants": tuple(asked["variants"])}
+    return StudyPlan(steps=count, **values)
 
 
-def _steps(bench: Bench, variants: Sequence[Variant], plan: StudyPlan, note: Note) -> int:
+def _steps(bench: Bench, variants: Sequence[Variant], asked: dict[str, Any], note: Note) -> int:
     """Time every variant, and return the steps that fill the minutes."""
     if bench.study.task == "speed":
         return 1
@@ -177,8 +187,8 @@ def _steps(bench: Bench, variants: Sequence[Variant], plan: StudyPlan, note: Not
         parts = pace(run, for_seconds=TIMED)
         paces.append(Pace(step=parts.step, evaluation=parts.evaluation))
     measured = time.monotonic() - began
-    steps = steps_within(bench.study, paces, minutes=plan.minutes or 0, seeds=plan.seeds, measured=measured)
-    note(f"{len(variants) * plan.seeds} cells of {steps} steps each.")
+    steps = steps_within(bench.study, paces, minutes=asked["minutes"], seeds=asked["seeds"], measured=measured)
+    note(f"{len(variants) * asked['seeds']} cells of {steps} steps each.")
     return steps
 
 
