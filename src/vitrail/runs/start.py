@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from vitrail.base.errors import InputError
+from vitrail.checkpoint.assembly import assemble
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.files import assemble, read, settled, sha256
+from vitrail.checkpoint.files import read, settled, sha256
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.model.build import build

@@ -12,7 +12,8 @@ import torch
 from vitrail.base.errors import ConfigError
 from vitrail.base.notes import Note, unheard
 from vitrail.base.ranks import Ranks, as_device
-from vitrail.checkpoint.files import assemble, head_notes, read
+from vitrail.checkpoint.assembly import assemble
+from vitrail.checkpoint.files import head_notes, read
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
 from vitrail.model.family import ModelConfig
