@@ -160,6 +160,8 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -
         ({"top": 0}, "top is 0, but must be"),
         ({"points": -1}, "points is -1, but must be"),
         ({"compare": True, "method": "rollout"}, "compare uses every method, but method is 'rollout'"),
+        ({"compare": True, "layer": 9}, "layer is 9, but the model has 2: 0 to 1"),
+        ({"label": 1}, "label is 1, but must be the name of a class, such as 'ant'"),
         ({"labels": ["one"]}, "2"),
     ],
 )
@@ -175,6 +177,8 @@ def test_a_model_without_classes_and_a_resnet_asked_for_attention_are_refused() 
         vitrail.explain(perturbed(vit_config(num_classes=0)), photo(0, 20, 20), **QUIET)
     with pytest.raises(vitrail.ConfigError, match="rollout is not for a ResNet, which has no attention; choose one of"):
         vitrail.explain(perturbed(resnet_config()), photo(0, 20, 20), method="rollout", **QUIET)
+    with pytest.raises(vitrail.ConfigError, match="`layer` and `head` are of attention alone; leave them out"):
+        vitrail.explain(perturbed(resnet_config()), photo(0, 20, 20), compare=True, layer=0, **QUIET)
 
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ class ModelFigures:
     """What one model has inside; None, or empty, where it has no such thing or there were no images."""
 
     name: str
-    noun: str
-    image_size: Size
+    layer_names: tuple[str, ...] = ()
+    """What the layers are called, from the input to the head."""
     filters: Components | None = None
     """Principal components of the filters that see pixels."""
     positions: Mapping[str, Float[np.ndarray, "shown grid_rows grid_columns"]] = field(default_factory=dict)
