@@ -76,7 +76,9 @@ class RecordedDraws:
 
 DRAWN = {
     **dict.fromkeys(("gaussian-noise", "shot-noise", "impulse-noise", "fog", "elastic"), 0.01),
-    **{"glass-blur": 1.01, "motion-blur": 1.01, "snow": 2.01},
+    "glass-blur": 1.01,
+    "motion-blur": 1.01,
+    "snow": 2.01,
 }
 """How many levels from the recorded outputs: glass and ImageMagick cut to whole levels on the way, and snow is two."""
 
