@@ -17,7 +17,7 @@ from vitrail.analysis.norms import find_outliers
 from vitrail.analysis.placing import place
 from vitrail.analysis.rank import effective_rank
 from vitrail.analysis.rollout import rollout_heat
-from vitrail.analysis.similarity import offset_similarity, position_similarity, shown_patches
+from vitrail.analysis.similarity import near_and_far, offset_similarity, position_similarity, shown_patches
 from vitrail.analysis.units import dead_units
 from vitrail.base.errors import InputError
 from vitrail.base.progress import Progress, silent
@@ -73,13 +73,14 @@ class Inspecting:
         kernels, absences = model.filters(), {}
         if kernels is None:
             absences["filters"] = f"a {config.noun} shows no filters."
-        grids, shown = {}, (0, 0)
+        grids, shown, contrasts = {}, (0, 0), {}
         positions = model.positions()
         if config.grid is not None:
             patches, shown = shown_patches(config.grid)
             grids = {name: position_similarity(table, config.grid, patches) for name, table in positions.tables.items()}
             for name, table in positions.offsets.items():
                 grids[f"{name}, offsets"] = offset_similarity(table, config.grid, patches)
+            contrasts = {name: near_and_far(cosines, patches) for name, cosines in grids.items()}
         if not grids:
             absences["positions"] = f"a {config.noun} without positions has none to compare."
         if not config.attention_shape[0]:
@@ -90,6 +91,7 @@ class Inspecting:
             filters=None if kernels is None else principal_filters(kernels.cpu()),
             positions={name: cosines.numpy() for name, cosines in grids.items()},
             shown=shown,
+            contrasts=contrasts,
             absences=absences,
         )
 
