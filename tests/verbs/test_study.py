@@ -255,6 +255,16 @@ def test_a_damaged_cell_is_named(tmp_path) -> None:
         assert str(cell) in str(refused.value)
 
 
+def test_a_plan_with_impossible_steps_is_refused_by_name(tmp_path) -> None:
+    data, out = data_file(tmp_path), tmp_path / "study"
+    vitrail.study(rates(), data, steps=1, seeds=1, out=out, note=str)
+    plan = json.loads((out / "study.json").read_text())
+    for steps in (-3, 0, 10**30, "1", 1.5):
+        (out / "study.json").write_text(json.dumps(plan | {"steps": steps, "minutes": 3.0}))
+        with pytest.raises(ConfigError, match=r"the settings in .*study\.json do not make a StudyPlan: .*steps"):
+            vitrail.study(rates(), data, minutes=3, seeds=1, out=out, note=str)
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [

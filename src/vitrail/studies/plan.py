@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.numbers import check_whole
 from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, setting_differences, to_dict
 from vitrail.runs.folder import write_json
@@ -38,6 +39,10 @@ class StudyPlan:
     """The settings of every variant, by its name."""
     images: tuple[str, ...] = ()
     """A digest of the names and classes of the images of each data set."""
+
+    def __post_init__(self) -> None:
+        """Refuse a plan that was edited into one that cannot be carried out."""
+        check_whole("steps", self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
