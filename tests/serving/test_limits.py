@@ -102,6 +102,7 @@ def test_bodies_that_are_not_understood(bench, body, kind, status) -> None:
         "explain=attention&layer=2",
         "explain=attention&head=4",
         "explain=rollout&patch=1",
+        "explain=rollout&layer=0",
         "top=" + "9" * 400,
     ],
 )

@@ -13,6 +13,7 @@ from vitrail.analysis.methods import (
     applicable,
     best_method,
     check_method,
+    check_settings,
     heat_maps,
     is_signed,
     model_config,
@@ -124,7 +125,8 @@ class Tasks:
         number = answer[0][0] if asked["class"] is None else asked["class"]
         settings = MethodSettings(layer=asked["layer"], head=asked["head"])
         try:
-            check_method(method, engine, settings)
+            check_method(method, engine)
+            check_settings(settings, (method,), engine)
             maps = self._maps(engine, method, pixels, number, settings, asked["patch"])
         except ConfigError as error:
             return {"refused": str(error)}, b""
