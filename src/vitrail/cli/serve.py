@@ -44,7 +44,7 @@ class Arguments(FileFlags):
     """How long a decoded image waits for others at most, when a worker is free."""
     max_queue: Annotated[int, flag("IMAGES")] = 64
     """The most images that are in the server at once; further ones are refused with 429."""
-    max_wait: Annotated[float, flag("SECONDS")] = 1.5
+    max_wait: Annotated[float, flag("SECONDS")] = 1.0
     """How long a request may be expected to wait for its turn; further ones are refused with 429."""
     max_images: int = 16
     """The most images of one request."""

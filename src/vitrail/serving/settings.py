@@ -40,7 +40,7 @@ class ServeSettings:
     """Milliseconds that a decoded image waits for others, at most, when a worker is free."""
     max_queue: int = 64
     """The most images that are in the server at once; further ones get 429."""
-    max_wait: float = 1.5
+    max_wait: float = 1.0
     """Seconds that a request may be expected to wait for its turn; further ones get 429."""
     max_images: int = 16
     """The most images of one request."""
