@@ -27,7 +27,11 @@ batch = 8
 none = {"objective.label_smoothing" = 0.0}
 some = {"objective.label_smoothing" = 0.1}
 """
-KINDS = [("pull", 1), ("study", 1), *((verb, ranks) for ranks in (1, 2) for verb in ("train", "finetune", "pretrain", "predict"))]
+KINDS = [
+    ("pull", 1),
+    ("study", 1),
+    *((verb, ranks) for ranks in (1, 2) for verb in ("train", "finetune", "pretrain", "predict")),
+]
 """Commands, and the ranks that they run on."""
 REGULARISED = ["--averaging", "0.9", "--mixup", "0.2", "--dropout", "0.1"]
 

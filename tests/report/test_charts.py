@@ -26,3 +26,23 @@ def test_a_chart_is_a_picture_by_itself(kind, start) -> None:
     picture = CHART.picture(kind)
     assert picture.startswith(start)
     assert kind == "png" or picture == CHART.picture(kind)
+
+
+def test_words_on_the_axes_may_be_anything() -> None:
+    words = ["\x1b]0;owned\x07", "$\\frac{$ $", "<script>"]
+    line = Line(name="\0", x=np.arange(3.0), y=np.arange(3.0) / 9)
+    chart = Chart(
+        title="\x1b",
+        lines=[line],
+        x_label="\x01",
+        y_label="$\\x$",
+        x_ticks=(0.0, 1.0, 2.0),
+        x_axis=lambda value: words[round(value) % 3],
+        y_axis=lambda value: f"{value:.1f}",
+        y_range=(0.0, 1.0),
+        slanted=True,
+    )
+    for page in (str(chart.html("c")), chart.picture("svg").decode()):
+        assert not set("\x00\x01\x07\x1b") & set(page)
+        assert "$\\frac{$ $" in page
+        assert "<script>" not in page

@@ -125,12 +125,12 @@ class Chart:
             axes.set_xticks(self.x_ticks)
         elif self.whole:
             axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: self.x_axis(value)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: printable(self.x_axis(value))))
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: self.y_axis(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: printable(self.y_axis(value))))
         if self.slanted:
             for label in axes.get_xticklabels():
                 label.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
-        axes.set_xlabel(self.x_label, color=colours["muted"])
-        axes.set_ylabel(self.y_label, color=colours["muted"])
+        axes.set_xlabel(printable(self.x_label), color=colours["muted"])
+        axes.set_ylabel(printable(self.y_label), color=colours["muted"])
         dress(axes, colours)

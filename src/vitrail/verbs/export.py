@@ -158,7 +158,7 @@ def export(
     the `format`. The file is then compared with the model on images of the embedded sample. `vitrail.predict` and
     `vitrail.evaluate` take `.onnx` and `.xml` like any model.
     """
-    inputs = (model, labels, calibrate)
+    inputs = (model, labels, calibrate, *_parts(model))
     path = check_output(out, EXPORTED, inputs=inputs, force=force, setting="out")
     form = next(name for name, suffix in SUFFIXES.items() if suffix == path.suffix.lower())
     if format not in (None, form):
@@ -205,6 +205,11 @@ def export(
         accuracies=scores,
         notes=card.notes,
     )
+
+
+def _parts(model: ModelLike) -> list[Path]:
+    """Return the files of a model that is a folder."""
+    return list(Path(model).iterdir()) if isinstance(model, str | os.PathLike) and Path(model).is_dir() else []
 
 
 def _check_int8(form: ExportFormat, int8: bool, calibrate: File | Dataset | None, agreement: float) -> None:
