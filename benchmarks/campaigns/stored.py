@@ -18,7 +18,7 @@ from vitrail.base.lines import read_lines
 from vitrail.evaluation.feature_files import read_features, write_features
 from vitrail.evaluation.features import Features
 from vitrail.prediction.parts import Parts
-from vitrail.runs.finetune import read_plan
+from vitrail.runs.finetune_plan import read_plan
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.series import read_table
 from vitrail.training.keeper import Keeper, read_checkpoint

@@ -1,4 +1,6 @@
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,8 +28,8 @@ def test_help_lists_every_command(words, capsys) -> None:
     output = capsys.readouterr()
     assert output.err == ""
     for verb, summary in VERBS.items():
-        assert verb in output.out
-        assert summary in output.out
+        assert f"  {verb} " in output.out
+        assert summary in " ".join(output.out.split())
     for flag in ("--help", "--version", "--debug"):
         assert flag in output.out
 
@@ -38,6 +40,16 @@ def test_every_command_has_its_own_help(verb, capsys) -> None:
         main([verb, "--help"])
     assert stop.value.code in (0, None)
     assert "--json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--help"], *([verb, "--help"] for verb in VERBS)])
+def test_help_fits_the_terminal(words, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with contextlib.suppress(SystemExit):
+        main(words)
+    lines = capsys.readouterr().out.splitlines()
+    wide = [line for line in lines if len(line) > 80 and not line.startswith("Example: ")]  # which are for copying
+    assert [line for line in wide if not re.match(r"  --[a-z]+ [a-z|-]+$", line)] == []  # a list of choices is a word
 
 
 def test_no_help_imports_torch() -> None:

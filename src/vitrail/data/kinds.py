@@ -28,13 +28,13 @@ from vitrail.base.errors import InputError, did_you_mean
 from vitrail.data.classes import few
 from vitrail.data.index import is_index
 from vitrail.data.sources import (
-    arrays,
     cifar,
     flowers,
     folder,
     huggingface,
     idx,
     manifest,
+    npz,
     parquet,
     pets,
     sample,
@@ -84,7 +84,7 @@ def _file(path: Path, root: Path | None) -> Pile:
     if suffix in manifest.SUFFIXES:
         return manifest.open_manifest(path, root=root)
     if suffix == ".npz":
-        return arrays.open_npz(path)
+        return npz.open_npz(path)
     if suffix == ".parquet":
         return parquet.open_parquet([path], str(path))
     if is_index(path):
