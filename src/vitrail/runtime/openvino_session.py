@@ -59,9 +59,9 @@ class OpenVinoSession:
         request = getattr(self.requests, "own", None)
         if request is None:
             request = self.requests.own = self.compiled.create_infer_request()
+        if not fits(images.shape, self.shape):  # it would take other shapes, and compute something
+            raise run_error(self.called, f"OpenVINO {self.version}", images, f"the graph takes {list(self.shape)}.")
         try:
-            if not fits(images.shape, self.shape):  # it would take other shapes, and compute something
-                raise ValueError(f"the graph takes {list(self.shape)}.")
             request.infer([images])
         except Exception as error:  # of several kinds, by what does not fit
             raise run_error(self.called, f"OpenVINO {self.version}", images, error) from None

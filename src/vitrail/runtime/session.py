@@ -51,7 +51,7 @@ def fits(shape: Sequence[int | None], expected: Sequence[int | None]) -> bool:
     )
 
 
-def run_error(called: str, runtime: str, images: np.ndarray, error: Exception) -> CheckpointError:
+def run_error(called: str, runtime: str, images: np.ndarray, error: Exception | str) -> CheckpointError:
     """Return the error for a graph that does not get through a batch."""
     shape = "x".join(map(str, images.shape))
     reason = " ".join(str(error).split())[:200]
