@@ -60,6 +60,14 @@ def test_facts_that_the_graph_contradicts_are_refused(place, tmp_path: Path, cha
         vitrail.predict(path, IMAGE)
 
 
+@pytest.mark.parametrize("name", [b"vitrail.digest", b"representation"])
+def test_names_that_are_not_letters_are_refused_in_one_sentence(place, tmp_path: Path, name: bytes) -> None:
+    content = (place / "model.onnx").read_bytes().replace(b"vitrail-sha256", b"vitrail-sha---")
+    (tmp_path / "model.onnx").write_bytes(content.replace(name, b"\xff" * len(name)))
+    with pytest.raises(CheckpointError, match=r"model\.onnx (does not run in ONNX Runtime|is not an ONNX file)"):
+        vitrail.predict(tmp_path / "model.onnx", IMAGE)
+
+
 @pytest.mark.parametrize("file", ["model.onnx", "model.xml"])
 def test_a_batch_that_a_graph_cannot_take_is_refused_in_one_sentence(place, file: str) -> None:
     session = open_exported(place / file, EngineChoice(), threads=1).session
