@@ -1,6 +1,7 @@
 """The command `vitrail`: finds the verb, calls it, and turns what Vitrail refuses into one sentence.
 
-Exit codes: 0 done, 1 the work failed, 2 wrong usage or input, 130 stopped by Ctrl-C.
+Exit codes: 0 done, 1 the work failed, 2 wrong usage or input, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by a terminal
+that was closed.
 """
 
 import errno
@@ -12,6 +13,7 @@ from vitrail import __version__
 from vitrail.base.errors import VitrailError, did_you_mean
 from vitrail.cli.names import in_flags
 from vitrail.cli.say import fail, show, spoken_logs
+from vitrail.cli.stopped import exit_code, signal_name, stopped_by_signals
 from vitrail.cli.streams import standard_streams, text_width
 
 # Verb -> what it does, in a line. Its module is imported when it is called: `vitrail --help` never waits for torch.
@@ -57,13 +59,14 @@ def main(arguments: list[str] | None = None) -> int:
     with standard_streams(), spoken_logs():
         try:
             try:
-                return _dispatch(words)
+                with stopped_by_signals():
+                    return _dispatch(words)
             finally:
                 sys.stdout.flush()
         except VitrailError as error:
             return _fail(str(error), error.exit_code, debug)
-        except KeyboardInterrupt:
-            return _fail("stopped by Ctrl-C.", 130, debug)
+        except KeyboardInterrupt as stop:
+            return _fail(f"stopped by {signal_name(stop)}.", exit_code(stop), debug)
         except OSError as error:
             return _fail(_system_error(error), 2 if error.errno in _OF_PATHS else 1, debug)
         except Exception as error:  # the last line of defence: the user never sees a traceback without requesting it

@@ -71,7 +71,7 @@ def find(where: str, *, root: Path | None = None, loose: bool = False) -> Pile:
         raise InputError(f"{where} cannot be opened: {error.strerror or error}.") from None
     if path.exists():
         raise InputError(f"{where} is neither a file nor a folder.")
-    raise InputError(f"there is no {where}; give a folder, a file, or `{sample.NAME}`.{_near(path)}")
+    raise InputError(f"there is no {where}; give a folder, a file, or {sample.NAME!r}.{_near(path)}")
 
 
 def _file(path: Path, root: Path | None) -> Pile:
