@@ -76,6 +76,7 @@ class Tasks:
             "device": str(engine.device),
             "dtype": str(engine.dtype).removeprefix("torch."),
             "methods": list(applicable(inner)),
+            "class_methods": [method for method in applicable(inner) if needs_class(method)],
             "default_method": best_method(inner)[0],
             "grid": list(config.grid) if config is not None and attends and config.grid is not None else None,
             "blocks": config.attention_shape[0] if config is not None else 0,
