@@ -78,7 +78,7 @@ def finetune(
 ) -> FinetunedRun:
     """Adapt a model to your images by the paper's protocol: rates on a dev split, then all training images.
 
-        >>> model = vitrail.create("Ti/14", num_classes=10, image_size=28, channels=1, seed=0)
+        >>> model = vitrail.create("Ti/14", num_classes=10, image_size=28, channels=1, depth=1, seed=0)
         >>> vitrail.save(model, "start.safetensors")
         PosixPath('start.safetensors')
         >>> best = vitrail.finetune("sample", start="start.safetensors", steps=2, batch=8, fraction=0.02,
