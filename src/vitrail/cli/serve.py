@@ -36,7 +36,7 @@ class Arguments(FileFlags):
     """The port to listen on; 0 takes any that is free."""
     workers: Annotated[int | None, flag("INT", "one for each core, divided by --threads")] = None
     """Processes that decode and compute."""
-    threads: Annotated[int | None, flag("INT", "the cores, divided among the workers")] = None
+    threads: Annotated[int | None, flag("INT", "the cores, divided among the workers that have work")] = None
     """Threads of each worker."""
     batch: int = 4
     """The most images that go through a model at once."""
@@ -44,7 +44,7 @@ class Arguments(FileFlags):
     """How long a decoded image waits for others at most, when a worker is free."""
     max_queue: Annotated[int, flag("IMAGES")] = 64
     """The most images that are in the server at once; further ones are refused with 429."""
-    max_wait: Annotated[float, flag("SECONDS")] = 1.5
+    max_wait: Annotated[float, flag("SECONDS")] = 1.0
     """How long a request may be expected to wait for its turn; further ones are refused with 429."""
     max_images: int = 16
     """The most images of one request."""

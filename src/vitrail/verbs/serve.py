@@ -32,7 +32,7 @@ def serve(
     batch: int = 4,
     batch_wait: float = 4.0,
     max_queue: int = 64,
-    max_wait: float = 1.5,
+    max_wait: float = 1.0,
     max_images: int = 16,
     max_body: int = 32,
     max_pixels: int = 50_000_000,
