@@ -190,13 +190,13 @@ def _infer_gelu(
     """Return the activation; a gate always has SiLU."""
     act = setting(tower, "hidden_act", str, kind.act)
     if gated:
-        if kind.name == "dinov3_vit" and settings and act not in ("silu", "swish"):  # DINOv2 does not read it
+        if kind.name == "dinov3_vit" and "model_type" in settings and act not in ("silu", "swish"):
             raise CheckpointError(f"{source.origin} has the activation {act!r} in a gated MLP; only silu is read.")
         return "erf"
     if "gelu" in hints:
         gelu: Gelu = hints["gelu"]
         return gelu
-    if not settings and kind.name == "clip":
+    if "model_type" not in settings and kind.name == "clip":
         raise CheckpointError(
             f"{source.origin} does not state its gelu, and image towers of CLIP differ: OpenAI's have quick, "
             "OpenCLIP's erf; give gelu."
