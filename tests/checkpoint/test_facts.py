@@ -90,6 +90,19 @@ def test_quick_gelu_of_a_timm_folder_is_read(tmp_path) -> None:
     close(vitrail.load(path)(images), model(images), 1e-5)
 
 
+@pytest.mark.parametrize("parts", [{"projection_size": 12, "num_classes": 0}, {"num_classes": 3}])
+def test_an_image_tower_of_clip_is_written_as_a_timm_folder(parts, tmp_path) -> None:
+    config = vit_config(gelu="quick", norm_embedded=True, norm_eps=1e-5, **parts, **SQUARE)
+    model, path = timm_folder(config, tmp_path)
+    settings = json.loads((path / "config.json").read_text())
+    assert settings["architecture"] == "vit_base_patch16_clip_224"
+    assert settings["num_classes"] == settings["pretrained_cfg"]["num_classes"] == max(parts.values())
+    loaded = vitrail.load(path)
+    assert (loaded.config.norm_eps, loaded.config.projection_size) == (1e-5, config.projection_size)
+    images = images_for(config)
+    close(loaded(images), model(images), 1e-5)
+
+
 def test_pooling_at_the_top_of_a_timm_folder_is_read(tmp_path) -> None:
     config = vit_config(pool="mean", class_token=True, gelu="erf", **SQUARE)
     model, path = timm_folder(config, tmp_path)
@@ -128,6 +141,20 @@ def test_rotary_positions_without_tensors_are_not_overlooked(tmp_path) -> None:
     loaded = vitrail.load(path, architecture="vit_base_patch16_rope_ape_224")
     assert loaded.config.rotary is not None
     assert loaded.config.positions == "learned-1d"
+
+
+def test_another_model_of_transformers_with_timms_names_is_refused_by_its_type(tmp_path) -> None:
+    """As of SAM and others; the type that wraps a model of timm is read."""
+    config = vit_config(gelu="erf", **SQUARE)
+    model, path = timm_folder(config, tmp_path, model_type="sam_vision_model")
+    with pytest.raises(CheckpointError, match="a Hugging Face model of the type 'sam_vision_model', which has windows"):
+        vitrail.load(path)
+    settings = json.loads((path / "config.json").read_text()) | {"model_type": "timm_wrapper"}
+    (path / "config.json").write_text(json.dumps(settings))
+    state = load_file(path / "model.safetensors")
+    save_file({f"timm_model.{name}": value for name, value in state.items()}, path / "model.safetensors")
+    images = images_for(config)
+    close(vitrail.load(path)(images), model(images), 1e-5)
 
 
 def test_a_rectangle_of_a_timm_folder_is_read_as_one(tmp_path) -> None:

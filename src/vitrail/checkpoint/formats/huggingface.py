@@ -109,9 +109,7 @@ def _infer(
 ) -> tuple[ViTConfig, Grid, tuple[str, ...]]:
     """Infer sizes from the tensors, what they do not show from `config.json`, and what was assumed."""
     dim, channels, height, width = source.shape("patch.weight", 4)
-    registers = (
-        source.shape("registers", 3)[1] if "registers" in source and 0 not in source.specs["registers"].shape else 0
-    )
+    registers = source.shape("registers", 3)[1] if "registers" in source else 0
     class_token, distilled = "class_token" in source, "distillation_token" in source
     grid = _infer_grid(source, kind, tower, (height, width), hints, prefix=class_token + distilled)
     depth = count_blocks(source, r"blocks\.(\d+)\.")
