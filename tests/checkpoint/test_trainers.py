@@ -170,6 +170,8 @@ def test_settings_of_mmpretrain_that_no_model_here_has_are_refused(old, new, mes
         ("to_rgb=True", "to_rgb=False"),
         ("type='CenterCrop'", "type='Rotate'"),
         ("crop_size=16", "crop_size=99"),
+        ("mean=[", "mean=5, other=["),
+        ("test_pipeline = [", "test_pipeline = 5\nother = ["),
     ],
 )
 def test_pixels_of_mmpretrain_that_cannot_be_followed_are_asked_for(old, new, tmp_path) -> None:

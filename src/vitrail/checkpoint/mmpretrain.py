@@ -45,8 +45,7 @@ def read_run(meta: Mapping[Any, Any], origin: str) -> tuple[dict[str, Any], dict
         settings["pretrained_cfg"] = pixels
     norm = _table(backbone, "norm_cfg")
     epsilon = norm.get("eps", 1e-5) if norm else 1e-6
-    hints: dict[str, Any] = {"position_resize": "huggingface"}
-    return settings, hints | ({"norm_eps": epsilon} if isinstance(epsilon, float) else {})
+    return settings, {"norm_eps": epsilon} if isinstance(epsilon, float) else {}
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -83,6 +82,11 @@ def _value(node: ast.expr) -> Any:
 def _table(settings: Mapping[Any, Any], name: str) -> dict[Any, Any]:
     value = settings.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def _list(settings: Mapping[Any, Any], name: str) -> list[Any]:
+    value = settings.get(name)
+    return value if isinstance(value, list) else []
 
 
 def _arguments(backbone: dict[Any, Any], neck: dict[Any, Any], head: dict[Any, Any], origin: str) -> dict[str, Any]:
@@ -130,8 +134,8 @@ def _pixels(run: dict[str, Any], model: dict[Any, Any]) -> dict[str, Any] | None
     Only what Pillow resizes is read: OpenCV, which is the program's usual way, computes other pixels.
     """
     colours = _table(run, "data_preprocessor") or _table(model, "data_preprocessor")
-    steps = run.get("test_pipeline")
-    by_type = {str(step.get("type")).rpartition(".")[2]: step for step in steps or () if isinstance(step, dict)}
+    steps = _list(run, "test_pipeline")
+    by_type = {str(step.get("type")).rpartition(".")[2]: step for step in steps if isinstance(step, dict)}
     resized, cropped = by_type.get("ResizeEdge", {}), by_type.get("CenterCrop", {})
     edge, side = resized.get("scale"), cropped.get("crop_size")
     known = {"LoadImageFromFile", "ResizeEdge", "CenterCrop", "PackInputs"}
@@ -139,7 +143,7 @@ def _pixels(run: dict[str, Any], model: dict[Any, Any]) -> dict[str, Any] | None
     if not plain or not colours.get("to_rgb") or type(edge) is not int or type(side) is not int or side > edge:
         return None
     mean, std = (
-        [value / 255 for value in colours.get(name) or () if isinstance(value, int | float)] for name in ("mean", "std")
+        [value / 255 for value in _list(colours, name) if isinstance(value, int | float)] for name in ("mean", "std")
     )
     if (len(mean), len(std)) != (3, 3):
         return None

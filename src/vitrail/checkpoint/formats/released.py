@@ -108,7 +108,7 @@ def _prefix(source: TensorSource) -> tuple[str, list[str]]:
 
 def _before_huggingface(name: str) -> str:
     """Return what stands before the names of transformers, whose classes may have a name of their own there."""
-    kernel = re.fullmatch(rf"((?:.+\.)??)(?:{WRAPPERS})?embeddings\.patch_embedding(s\.projection|s)?\.weight", name)
+    kernel = re.fullmatch(rf"((?:.+?\.)??)(?:{WRAPPERS})?embeddings\.patch_embedding(s\.projection|s)?\.weight", name)
     return kernel[1] if kernel else ""
 
 
@@ -140,7 +140,7 @@ def _open_in_mm(source: TensorSource) -> dict[str, Any]:
     dim, *_ = source.shape("patch_embed.projection.weight", 4)
     positions = source.specs.get("pos_embed", Spec((), None)).shape
     square = len(positions) == 3 and math.isqrt(positions[1]) ** 2 == positions[1]
-    hints: dict[str, Any] = {}
+    hints: dict[str, Any] = {"position_resize": "huggingface"}
     if dim == 384:
         hints[HEADS_DIFFER] = "of mmpretrain's models of its sizes deit-small has 6 and mocov3-small 12"
     if "cls_token" in source and "layers.0.attn.gamma1.weight" in source and square:
