@@ -11,6 +11,7 @@ from tests.checkpoint.making import made, recorded
 from tests.tiny import close, images_for, vit_config
 from vitrail import CheckpointError
 from vitrail.checkpoint.formats.torchvision_pixels import PUBLISHED, tell_pixels
+from vitrail.checkpoint.infer import tell_heads
 
 SQUARE = {"image_size": (16, 16), "patch_size": (4, 4)}
 
@@ -55,6 +56,26 @@ def test_the_name_of_an_architecture_tells_heads_and_gelu(architecture, heads, g
     assert (loaded.config.num_heads, loaded.config.gelu) == (heads, gelu)
     images = images_for(config)
     close(loaded(images), model(images), 1e-5)
+
+
+def test_heads_of_a_model_of_other_sizes_are_not_taken_over(tmp_path) -> None:
+    """Only DINOv2's giant has these parts in timm, with 24 heads; a narrower model may have any number."""
+    config = vit_config(dim=48, registers=4, layer_scale=1e-5, mlp="swiglu", gelu="erf", num_classes=0, **SQUARE)
+    model, path = bare(config, tmp_path)
+    with pytest.raises(CheckpointError, match="does not state its num_heads, and no model of timm has its sizes; give"):
+        vitrail.load(path)
+    images = images_for(config)
+    close(vitrail.load(path, num_heads=4)(images), model(images), 1e-5)
+
+
+# Heads of SigLIP's so400m and g-opt (big_vision's vit.py), and of H/14 (MAE's models_vit.py).
+@pytest.mark.parametrize(
+    ("dim", "depth", "mlp_dim", "heads"), [(1152, 27, 4304, 16), (1536, 40, 6144, 16), (1280, 32, 5120, 16)]
+)
+def test_heads_of_published_sizes_are_known_where_no_library_is(dim, depth, mlp_dim, heads) -> None:
+    assert tell_heads(dim, depth, mlp_dim, {}, "x")[0] == heads
+    with pytest.raises(CheckpointError, match="x does not state how many attention heads it has"):
+        tell_heads(dim, depth + 1, mlp_dim, {}, "x")
 
 
 def test_pixels_that_fill_no_patch_are_dropped_by_so400m_at_384(tmp_path) -> None:
