@@ -96,10 +96,11 @@ def _small(name: str) -> tuple[dict[str, int], int]:
     parameters, heads = _tried(name, small)
     for argument, value in {"depth": 2, "embed_dim": 16 * heads}.items():
         try:
-            parameters, heads = _tried(name, small | {argument: value})
+            fewer, _ = _tried(name, small | {argument: value})
         except NOT_BUILT:
             continue
-        small[argument] = value
+        if fewer < parameters:
+            small[argument], parameters = value, fewer
     return small, parameters
 
 

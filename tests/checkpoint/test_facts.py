@@ -68,6 +68,16 @@ def test_heads_of_a_model_of_other_sizes_are_not_taken_over(tmp_path) -> None:
     close(vitrail.load(path, num_heads=4)(images), model(images), 1e-5)
 
 
+def test_pixels_on_which_published_models_of_one_shape_differ_are_asked_for(tmp_path) -> None:
+    """Ti/16 is DeiT's, with ImageNet's statistics, and AugReg's, with 0.5."""
+    _, path = bare(vitrail.configure("Ti/16", num_classes=5, gelu="erf"), tmp_path)
+    info = vitrail.load(path).info
+    assert info.preprocessing is None
+    assert "published models like it differ" in info.doubt
+    for architecture, mean in (("deit_tiny_patch16_224", 0.485), ("vit_tiny_patch16_224", 0.5)):
+        assert vitrail.load(path, architecture=architecture).info.preprocessing.mean[0] == mean
+
+
 # Heads of SigLIP's so400m and g-opt (big_vision's vit.py), and of H/14 (MAE's models_vit.py).
 @pytest.mark.parametrize(
     ("dim", "depth", "mlp_dim", "heads"), [(1152, 27, 4304, 16), (1536, 40, 6144, 16), (1280, 32, 5120, 16)]
@@ -150,6 +160,27 @@ def test_models_that_only_look_plain_are_refused(architecture, tmp_path) -> None
     _, path = bare(vit_config(gelu="erf", **SQUARE), tmp_path)
     with pytest.raises(CheckpointError, match="is a timm model with a LayerNorm after each branch and not before it"):
         vitrail.load(path, architecture=architecture)
+
+
+def test_a_folder_of_an_architecture_that_is_not_known_is_refused_by_its_name(tmp_path) -> None:
+    """As of Qwen's towers, which look plain and turn their queries and keys."""
+    config = vit_config(gelu="erf", **SQUARE)
+    model, path = timm_folder(config, tmp_path, architecture="qwen3_vit_88m")
+    with pytest.raises(CheckpointError, match="is timm's 'qwen3_vit_88m', which is not known here, so that it may"):
+        vitrail.load(path, num_heads=4)
+    images = images_for(config)
+    close(vitrail.load(path, architecture="vit_base_patch16_224", num_heads=4)(images), model(images), 1e-5)
+
+
+def test_attention_pooling_with_an_mlp_of_its_own_width_is_refused(tmp_path) -> None:
+    """As the largest Perception Encoder has it."""
+    config = vit_config(pool="attention", num_classes=0, gelu="erf", **SQUARE)
+    _, path = bare(config, tmp_path)
+    state = load_file(path)
+    state["attn_pool.mlp.fc1.weight"] = torch.zeros(96, config.dim)
+    save_file(state, path)
+    with pytest.raises(CheckpointError, match="with an MLP of another width in its attention pooling, which no model"):
+        vitrail.load(path, architecture="vit_base_patch16_siglip_224")
 
 
 def test_rotary_positions_without_tensors_are_not_overlooked(tmp_path) -> None:

@@ -130,6 +130,13 @@ def _refuse_foreign(source: TensorSource) -> None:
     kinds = {kind for name in source for pattern, kind in FOREIGN.items() if re.match(pattern, name)}
     if "blocks.0.norm1.weight" in source and "blocks.0.norm1.bias" not in source:
         kinds.add("RMSNorm")
+    widths = {
+        source.specs[name].shape[:1]
+        for name in ("attn_pool.mlp.fc1.weight", "blocks.0.mlp.fc1.weight")
+        if name in source
+    }
+    if "attn_pool.latent" in source and len(widths) > 1:
+        kinds.add("an MLP of another width in its attention pooling")
     if kinds:
         raise CheckpointError(
             f"{source.origin} is a timm model with {', '.join(sorted(kinds))}, which no model here has; only models "

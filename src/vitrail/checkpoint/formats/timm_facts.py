@@ -125,6 +125,11 @@ def _rows(
     name = plain_name(answer or setting(dict(settings), "architecture", str, ""))
     if name in table():
         return {name: table()[name]}, True
+    if name and "num_features" in settings:  # which timm's config.json has, and the arguments of a run have not
+        raise CheckpointError(
+            f"{source.origin} is timm's {name!r}, which is not known here, so that it may differ in what no tensor "
+            "shows; if one of timm's Vision Transformers is built like it, give the name of that as architecture."
+        )
     parts, depth = parts_of(source.shapes), count_blocks(source, r"blocks\.(\d+)\.")
     equal = {name: row for name, row in table().items() if (row["parts"], row["depth"]) == (parts, depth)}
     structure = parts.split()[3:]
