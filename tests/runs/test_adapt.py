@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 import vitrail
+from vitrail.model.build import configure
 from vitrail.model.config import ViTConfig
 from vitrail.runs.adapt import adapt, choose_adaptation, quick_rate
 from vitrail.runs.draft import Facts
 from vitrail.runs.start import open_source
+
+
+LARGE = configure("S/16", image_size=224, num_classes=1000)
 
 
 def _facts(images: int, side: int = 300) -> Facts:
@@ -29,7 +33,7 @@ def _facts(images: int, side: int = 300) -> Facts:
     ],
 )
 def test_batch_length_and_dev_split_follow_the_rule(images: int, batch: int, steps: int, dev: float) -> None:
-    chosen = choose_adaptation(_facts(images))
+    chosen = choose_adaptation(_facts(images), LARGE)
     assert (chosen.batch, chosen.steps, chosen.dev_fraction) == (batch, steps, dev)
     assert chosen.warmup_steps == min(steps // 10, 500)
     assert chosen.rates == (0.003, 0.01, 0.03, 0.1)
@@ -39,7 +43,7 @@ def test_a_run_keeps_the_models_numerics_and_size(tmp_path: Path) -> None:
     config = ViTConfig(dim=8, depth=1, num_heads=2, mlp_dim=8, patch_size=(4, 4), image_size=(16, 16), gelu="erf")
     vitrail.save(vitrail.build(config, seed=0), tmp_path / "m.safetensors")
     source = open_source(str(tmp_path / "m.safetensors"))
-    chosen = choose_adaptation(_facts(2_000))
+    chosen = choose_adaptation(_facts(2_000), LARGE)
     draft = adapt(source, _facts(2_000), chosen, image_size=None, frozen=False)
     assert draft.model == replace(config, num_classes=3)
     assert draft.start == source.start
