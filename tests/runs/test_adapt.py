@@ -12,7 +12,6 @@ from vitrail.runs.adapt import adapt, choose_adaptation, quick_rate
 from vitrail.runs.draft import Facts
 from vitrail.runs.start import open_source
 
-
 LARGE = configure("S/16", image_size=224, num_classes=1000)
 
 

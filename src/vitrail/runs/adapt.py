@@ -59,7 +59,7 @@ class Adaptation:
 def choose_adaptation(facts: Facts, model: ModelConfig) -> Adaptation:
     """Return the settings that the rule chooses for such data and such a model."""
     if isinstance(model, ViTConfig) and cost(model.adapted(num_classes=2)).parameters < SMALL_MODEL:
-        return _adapt_small(facts, model)
+        return _adapt_small(facts)
     many = facts.images >= MANY_IMAGES
     batch = 512 if many else max(min(64, facts.images // 8) // 2 * 2, 2)
     steps = 10_000 if many else min(max(round(8 * facts.images / batch), 100), 2_500)
@@ -72,7 +72,7 @@ def choose_adaptation(facts: Facts, model: ModelConfig) -> Adaptation:
     )
 
 
-def _adapt_small(facts: Facts, model: ViTConfig) -> Adaptation:
+def _adapt_small(facts: Facts) -> Adaptation:
     """Return the settings for a small ViT: one rate, and Muon, with which it learns in a few hundred steps."""
     batch = max(min(64, facts.images // 8) // 2 * 2, 2)
     steps = min(max(round(8 * facts.images / batch), 300), 5_000)

@@ -74,7 +74,7 @@ def conduct_training(
 
 
 def _few_photos(request: ScratchRequest, run: Run) -> bool:
-    """Return whether a new run on few colour images leaves its model to the rule: the backbone would serve it better."""
+    """Return whether a new run on few colour images has the model of the rule: the backbone would serve it better."""
     chosen = request.recipe or request.model or request.config or request.extend or request.resume
     coloured = run.config.model.channels == 3 and run.data.train.channels == 3
     return not chosen and run.config.objective.needs_labels and coloured and len(run.data.train) < FEW
