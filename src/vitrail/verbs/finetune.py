@@ -81,7 +81,7 @@ def finetune(
     quiet: bool = False,
     **keywords: Unpack[FinetuneKeywords],
 ) -> FinetunedRun:
-    """Adapt a model to your images by the paper's protocol: rates on a dev split, then all training images.
+    """Adapt a model to your images; several learning rates are tried on a dev split before all images are used.
 
         >>> model = vitrail.create("Ti/14", num_classes=10, image_size=28, channels=1, seed=0)
         >>> vitrail.save(model, "start.safetensors")
@@ -91,7 +91,7 @@ def finetune(
         >>> best.rate in (0.01, 0.03), len(best.sweep.rows), best.model.config.num_classes
         (True, 2, 10)
 
-    `start` is a model file of any format that `vitrail.load` reads. The other keywords are the flags of `vitrail
+    `start` is a model file of any format that `vitrail.load` reads; without it, the backbone in the package. The other keywords are the flags of `vitrail
     finetune`: image_size=384, rates, quick, frozen, runs=3, recipe="finetune-pets", minutes, out, resume, ... What is
     not given follows from the data by a rule. `quick` takes the middle rate; `quiet` shows nothing meanwhile.
     """
