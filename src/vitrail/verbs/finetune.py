@@ -91,9 +91,10 @@ def finetune(
         >>> best.rate in (0.01, 0.03), len(best.sweep.rows), best.model.config.num_classes
         (True, 2, 10)
 
-    `start` is a model file of any format that `vitrail.load` reads; without it, the backbone in the package. The other keywords are the flags of `vitrail
-    finetune`: image_size=384, rates, quick, frozen, runs=3, recipe="finetune-pets", minutes, out, resume, ... What is
-    not given follows from the data by a rule. `quick` takes the middle rate; `quiet` shows nothing meanwhile.
+    `start` is a model file of any format that `vitrail.load` reads; without it, the backbone in the package. The other
+    keywords are the flags of `vitrail finetune`: image_size=384, rates, quick, frozen, runs=3, recipe="finetune-pets",
+    minutes, out, resume, ... What is not given follows from the data and the size of the model by a rule. `quick` takes
+    the middle rate; `quiet` shows nothing meanwhile.
     """
     request = make_request(FinetuneRequest, data, {"start": start, **keywords})
     with training_frame(request.threads, request.device, stored_execution(request)) as (ranks, stop):
