@@ -29,8 +29,8 @@ class Arguments(FileFlags):
         tuple[Literal["torch", "compiled", "onnxruntime", "openvino"], ...], flag("NAME [...]", "all")
     ] = ()
     """Engines to measure: torch, compiled, onnxruntime, openvino."""
-    seconds: float = 2.0
-    """How long passes of each batch are repeated."""
+    seconds: Annotated[float, flag("SECONDS", "2")] = 2.0
+    """How long the passes of each batch are repeated."""
     threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
     """Threads for computing."""
     pickle: Switch = False

@@ -12,11 +12,12 @@ from vitrail.base.notes import Note
 from vitrail.base.settings import to_dict
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
+from vitrail.runtime.card import KEY, NO_DIGEST, check_digest, signed
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.graph import Graph, make_program
-from vitrail.runtime.onnx_graph import onnx_bytes
+from vitrail.runtime.onnx_graph import onnx_bytes, with_properties
 
-VERSION = 1
+VERSION = 2
 """Goes up whenever the same model makes another graph."""
 
 
@@ -29,13 +30,13 @@ def stored_graph(model: Model, preprocessing: Preprocessing, note: Note) -> tupl
     source = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     try:
         path = cache_folder() / "graphs" / f"{source}.onnx"
-        if path.is_file():
+        if path.is_file() and _is_whole(path, note):
             return path, source
     except RuntimeError:  # a user without a home
         path = None
     note("the graph of the model is being made, once; that may take a minute.")
     graph = Graph(model, preprocessing, entry="pixels")
-    content = onnx_bytes(make_program(graph), graph.names)
+    (content,) = signed([with_properties(onnx_bytes(make_program(graph), graph.names), {f"{KEY}.digest": NO_DIGEST})])
     if path is not None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,3 +46,14 @@ def stored_graph(model: Model, preprocessing: Preprocessing, note: Note) -> tupl
         else:
             return path, source
     return content, source
+
+
+def _is_whole(path: Path, note: Note) -> bool:
+    """Return whether a stored graph is as it was written."""
+    try:
+        if check_digest([path]) is not None:
+            return True
+    except (OSError, ValueError, VitrailError):  # an empty file cannot be mapped
+        pass
+    note(f"{path} is damaged, and is made again.")
+    return False

@@ -36,6 +36,8 @@ from vitrail.verbs.network import FileSettings, open_network
 
 IMAGES = 64
 """Images of the embedded sample on which engines are compared."""
+MOST_SECONDS = 3600
+"""For which passes of one batch are repeated."""
 CLOSE = 1e-4
 """How far logits in float32 may be from torch's, as a share of their range."""
 
@@ -147,8 +149,10 @@ def engines(
     """
     for number in batch:
         check_whole("batch", number, most=MOST_BATCH)
-    if not batch or not 0 < seconds < math.inf:
-        raise ConfigError(f"batch is {list(batch)} and seconds is {seconds}, but both must be above 0.")
+    if not batch:
+        raise ConfigError("`batch` is empty, but takes numbers of images such as 1, 8, 32.")
+    if not 0 < seconds <= MOST_SECONDS:
+        raise ConfigError(f"`seconds` is {seconds}, but must be above 0 and at most {MOST_SECONDS:,}.")
     with tempfile.TemporaryDirectory(prefix="vitrail-") as folder:
         path, name = Path(folder) / "model.safetensors", "the model"
         if isinstance(model, str | os.PathLike):
