@@ -59,3 +59,20 @@ def test_the_quick_rate_is_the_middle_one() -> None:
     assert quick_rate((0.1,)) == 0.1
     assert quick_rate((0.1, 0.2, 0.3)) == 0.2
     assert quick_rate((0.003, 0.01, 0.03, 0.1)) == 0.03
+
+
+@pytest.mark.parametrize(
+    ("images", "batch", "steps"),
+    [(20, 2, 300), (244, 30, 300), (2_000, 64, 300), (10_000, 64, 1_250), (100_000, 64, 5_000)],
+)
+def test_small_vits_are_adapted_with_muon_at_one_rate(images: int, batch: int, steps: int) -> None:
+    config = ViTConfig(dim=160, depth=6, num_heads=5, mlp_dim=320, patch_size=(8, 8), image_size=(64, 64))
+    chosen = choose_adaptation(_facts(images), config)
+    assert (chosen.batch, chosen.steps, chosen.rates, chosen.image_size) == (batch, steps, (0.001,), None)
+    assert (chosen.optimizer.name, chosen.optimizer.weight_decay, chosen.warmup_steps) == ("muon", 0.05, steps // 10)
+
+
+def test_the_size_of_a_model_decides_between_the_rules_and_resnets_follow_the_paper() -> None:
+    by_name = {name: configure(name, image_size=224, num_classes=1000) for name in ("Ti/16", "S/16", "R50x1")}
+    chosen = {name: choose_adaptation(_facts(2_000), config).optimizer.name for name, config in by_name.items()}
+    assert chosen == {"Ti/16": "muon", "S/16": "sgd", "R50x1": "sgd"}  # 5.7, 22 and 25 million parameters

@@ -1,15 +1,25 @@
 """Adapting a model to a small task: the written rule behind `vitrail finetune FOLDER`, and a run that follows it.
 
+Models of 10 million parameters or more, and ResNets, are adapted as in Table 4:
+
 | what           | rule                                                                                            |
 |----------------|-------------------------------------------------------------------------------------------------|
 | image size     | the model's own                                                                                 |
-| optimiser      | SGD with momentum 0.9, no weight decay, clipped at norm 1, as in Table 4                        |
+| optimiser      | SGD with momentum 0.9, no weight decay, clipped at norm 1                                       |
 | learning rates | 0.003, 0.01, 0.03 and 0.1 are tried; ten times those when only the head learns                  |
 | schedule       | a tenth of the steps to warm up, then a cosine to 0                                             |
 | batch          | 64; with fewer than 512 images an eighth of them; from 100,000 images on 512                    |
 | length         | 8 epochs, but at least 100 and at most 2,500 steps; from 100,000 images on 10,000 steps         |
 | dev split      | 10% of the training images; 2% from 20,000 on, 1% from 500,000 on                               |
 | images         | up to 64 pixels shifted by a sixteenth of the side; larger ones cropped (30 to 100%); flipped   |
+
+Smaller Vision Transformers differ in what Table 4 was not made for (docs/finetuning.md has the measurements):
+
+| what           | rule                                                                                            |
+|----------------|-------------------------------------------------------------------------------------------------|
+| optimiser      | Muon for the blocks (ten times the rate), Adam for the rest, weight decay 0.05, clipped at 1    |
+| learning rates | 0.001, which is not tried; ten times that when only the head learns                             |
+| batch, length  | batches of at most 64; 8 epochs, but at least 300 and at most 5,000 steps                       |
 """
 
 from dataclasses import dataclass, replace
