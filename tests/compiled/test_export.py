@@ -43,7 +43,7 @@ def place(tmp_path_factory):
     """A model, its exports, and photos of several sizes."""
     folder = tmp_path_factory.mktemp("export")
     model = saved(folder, **CROP)
-    vitrail.export(model, folder / "model.onnx", attention=True)
+    vitrail.export(model, folder / "model.onnx", attention="all")
     vitrail.export(model, folder / "model.xml")
     (folder / "photos").mkdir()
     for seed in range(5):
@@ -242,8 +242,8 @@ def test_what_cannot_be_run_or_exported_is_refused_in_one_sentence(place, tmp_pa
     ):
         with pytest.raises(ConfigError, match=words):
             vitrail.export(model, tmp_path / "new.onnx", **settings)
-    with pytest.raises(ConfigError, match="has no attention maps"):
-        vitrail.export(perturbed(resnet_config()), tmp_path / "new.onnx", attention=True)
+    with pytest.raises(ConfigError, match="has no attention maps; leave out `attention`"):
+        vitrail.export(perturbed(resnet_config()), tmp_path / "new.onnx", attention="all")
     with pytest.raises(ConfigError, match="is a graph already"):
         vitrail.export(place / "model.onnx", tmp_path / "new.onnx")
     for settings, words in (

@@ -6,9 +6,11 @@ classes. `vitrail predict` and `vitrail evaluate` take the file like any model. 
 Example: vitrail export model.safetensors model.onnx
 """
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from vitrail.base.errors import ConfigError
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.report import Positional, Switch, Weights, flag, print_json
 from vitrail.cli.say import say
@@ -27,8 +29,8 @@ class Arguments(FileFlags):
     """The format, where it is to be checked against OUT."""
     raw: Switch = False
     """Take the model's own input, resized and normalised before, in place of whole images."""
-    attention: Switch = False
-    """Add the attention maps of every block as an output."""
+    attention: Annotated[tuple[str, ...], flag("all|INT [...]", "none")] = ()
+    """Add the attention maps of all blocks, or of some, from 0, as an output, for `vitrail explain`."""
     int8: Switch = False
     """Compute in int8; layers that this costs most stay in float32."""
     calibrate: Annotated[str | None, flag("DATA", "none")] = None
@@ -58,7 +60,7 @@ def run(arguments: Arguments) -> None:
         arguments.out,
         format=arguments.format,
         raw=arguments.raw,
-        attention=arguments.attention,
+        attention=_blocks(arguments.attention),
         int8=arguments.int8,
         calibrate=arguments.calibrate,
         agreement=arguments.agreement,
@@ -74,3 +76,12 @@ def run(arguments: Arguments) -> None:
         print_json(result.to_dict())
     else:
         print_tables(result.tables(), arguments)
+
+
+def _blocks(words: tuple[str, ...]) -> Literal["all"] | list[int] | None:
+    """Read the blocks whose attention maps are wanted."""
+    if words in ((), ("all",)):
+        return "all" if words else None
+    if not all(re.fullmatch(r"-?[0-9]{1,6}", word) for word in words):
+        raise ConfigError(f"`attention` is {' '.join(words)!r}, but must be all, or numbers of blocks such as 0 11.")
+    return [int(word) for word in words]

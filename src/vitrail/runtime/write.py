@@ -15,8 +15,9 @@ from vitrail.base.files import write_whole
 from vitrail.checkpoint.store import versions
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
+from vitrail.model.trace import Selection
 from vitrail.runtime.card import KEY, NO_DIGEST, Card, Entry, signed
-from vitrail.runtime.graph import Graph, make_program
+from vitrail.runtime.graph import Graph, attention_blocks, make_program
 from vitrail.runtime.onnx_graph import OPSET, onnx_bytes, with_properties
 
 ExportFormat = Literal["onnx", "openvino", "pt2"]
@@ -35,7 +36,7 @@ def write_export(
     quantise: Quantise | None = None,
 ) -> Card:
     """Write a model, whole or not at all, and return the card of the file."""
-    graph = Graph(model, card.preprocessing, entry=card.entry, attention="attention" in card.outputs)
+    graph = Graph(model, card.preprocessing, entry=card.entry, attention=card.attention_blocks)
     program = make_program(graph)
     if form == "pt2":
         buffer = io.BytesIO()
@@ -75,7 +76,7 @@ def make_card(
     preprocessing: Preprocessing,
     *,
     entry: Entry,
-    attention: bool,
+    attention: Selection = None,
     labels: tuple[str, ...] | None,
     source: str | None,
     notes: tuple[str, ...] = (),
@@ -86,7 +87,8 @@ def make_card(
         raise ConfigError(
             f"preprocessing makes images of {preprocessing.image_size}, but the model takes {config.image_size}."
         )
-    graph = Graph(model, preprocessing, entry=entry, attention=attention)
+    blocks = attention_blocks(config, attention)
+    graph = Graph(model, preprocessing, entry=entry, attention=blocks)
     return Card(
         entry=entry,
         preprocessing=preprocessing,
@@ -97,6 +99,8 @@ def make_card(
         model=config.summary,
         grid=config.grid,
         prefix=config.num_prefix,
+        attention_shape=config.attention_shape,
+        attention_blocks=blocks,
         source=source,
         versions=versions(),
         provenance=json.loads(json.dumps(dict(model.info.provenance), default=str)),

@@ -22,6 +22,7 @@ from vitrail.data.pixels.decode import to_channels
 from vitrail.data.transforms import preprocess
 from vitrail.evaluation.bootstrap import Interval
 from vitrail.model.patches import Size
+from vitrail.model.trace import Selection
 from vitrail.runtime.card import MARK, Card
 from vitrail.runtime.choice import EngineChoice, check_session
 from vitrail.runtime.engine import TorchEngine
@@ -109,7 +110,7 @@ def export(
     *,
     format: ExportFormat | None = None,  # noqa: A002  (the word that users know)
     raw: bool = False,
-    attention: bool = False,
+    attention: Selection = None,
     int8: bool = False,
     calibrate: File | Dataset | None = None,
     agreement: float = 99.0,
@@ -134,7 +135,9 @@ def export(
     Inside are the preprocessing (images of any size go in, as uint8 of batch, height, width, channel), the class names,
     and the outputs `logits`, `probabilities`, `top_probabilities`, `top_classes` and `representation`, for any number
     of images at once. `raw` takes the model's own input instead: float32 of batch, channel, height, width, already
-    resized and normalised. `attention` adds the attention maps of every block as an output.
+    resized and normalised. `attention` adds the attention maps of "all" blocks, or of those in a list (from 0, negative
+    ones from the last), as the output `attention`, and beside it `pooling`, the share of each token in what is pooled;
+    `vitrail.explain` then shows attention, and with all blocks rollout.
 
     `int8` quantises: images of `calibrate`, whatever `vitrail.data.open` opens, show the range of every layer, and the
     layers whose quantisation costs most stay in float32 until `agreement` percent of other images of it have the same
