@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from vitrail.base.errors import ConfigError
+from vitrail.cli.engine_flags import MergeTokens
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.report import Positional, Switch, Weights, flag, print_json
 from vitrail.cli.say import say
@@ -37,6 +38,10 @@ class Arguments(FileFlags):
     """With --int8: images like those that the model will see, a few hundred of whatever `vitrail data` opens."""
     agreement: Annotated[float, flag("PERCENT", "99")] = 99.0
     """With --int8: how many of the images must keep their first class."""
+    merge_tokens: MergeTokens = 0
+    """Let each block merge this many tokens into others that are alike: faster, less exact."""
+    page: Annotated[str | None, flag("FOLDER", "none")] = None
+    """Also write a page that runs the file in a browser; see docs/runtime.md."""
     opset: int = 20
     """The version of ONNX's operations."""
     labels: Annotated[str | None, flag("FILE", "the model's own")] = None
@@ -64,6 +69,8 @@ def run(arguments: Arguments) -> None:
         int8=arguments.int8,
         calibrate=arguments.calibrate,
         agreement=arguments.agreement,
+        merge_tokens=arguments.merge_tokens,
+        page=arguments.page,
         opset=arguments.opset,
         labels=arguments.labels,
         force=arguments.force,

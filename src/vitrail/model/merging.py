@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vitrail.base.errors import ConfigError
-from vitrail.base.numbers import check_whole
+from vitrail.base.numbers import MOST_MERGED, check_whole
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Queries, Tokens
 from vitrail.model.config import ViTConfig
 from vitrail.model.family import ModelConfig
@@ -24,7 +24,6 @@ from vitrail.model.family import ModelConfig
 TokenSizes = Float[Tensor, "batch token 1"]
 """How many patches each token stands for."""
 Metric = Float[Tensor, "batch token width"]
-MOST = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +99,7 @@ class Merging:
 
 def check_merging(config: ModelConfig, count: int) -> None:
     """Refuse a model whose tokens cannot be merged: without attention, or with places in its blocks."""
-    check_whole("merge_tokens", count, least=0, most=MOST)
+    check_whole("merge_tokens", count, least=0, most=MOST_MERGED)
     if not count:
         return
     if not isinstance(config, ViTConfig) or config.mixer.kind != "attention":

@@ -56,6 +56,8 @@ class Card:
     """Blocks and heads of the model that have attention maps."""
     attention_blocks: tuple[int, ...] = ()
     """The blocks whose maps are in the output `attention`, in its order."""
+    merge_tokens: int = 0
+    """How many tokens each block merges into others."""
     source: str | None = None
     """SHA-256 of the file that it was made from."""
     versions: dict[str, str] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from vitrail.model.contract import Model
 from vitrail.model.family import ModelConfig
 from vitrail.model.trace import Selection, select
 from vitrail.runtime.card import Entry
+from vitrail.runtime.engine import Merged
 from vitrail.runtime.fitting import fit
 
 TOP = 5
@@ -23,12 +24,23 @@ class Graph(nn.Module):
     """A model with its preprocessing in front and readable answers behind."""
 
     def __init__(
-        self, model: Model, preprocessing: Preprocessing, *, entry: Entry = "pixels", attention: Sequence[int] = ()
+        self,
+        model: Model,
+        preprocessing: Preprocessing,
+        *,
+        entry: Entry = "pixels",
+        attention: Sequence[int] = (),
+        merge_tokens: int = 0,
     ) -> None:
-        """`attention` has the blocks whose maps are outputs."""
+        """`attention` has the blocks whose maps are outputs; each block merges `merge_tokens` tokens into others."""
         super().__init__()
+        if attention and merge_tokens:
+            raise ConfigError(
+                "merged tokens have no attention maps of patches; leave out `attention`, or do not merge."
+            )
         self.model, self.preprocessing, self.entry = model, preprocessing, entry
         self.attention = tuple(attention)
+        self.features = (Merged(model, merge_tokens) if merge_tokens else model).features
         scale = [1 / (255 * std) for std in preprocessing.std]
         shift = [-mean / std for mean, std in zip(preprocessing.mean, preprocessing.std, strict=True)]
         self.register_buffer("scale", torch.tensor(scale)[:, None, None])
@@ -44,7 +56,7 @@ class Graph(nn.Module):
             outputs["attention"] = torch.stack([encoded.attention[block] for block in self.attention], dim=1)
             outputs["pooling"] = self.model.pool_weights(encoded.output)
         else:
-            representation = self.model.features(inputs)
+            representation = self.features(inputs)
         if self.model.last_linear is not None:
             logits = self.model.classify(representation)
             probabilities = logits.softmax(dim=1)

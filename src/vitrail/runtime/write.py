@@ -36,7 +36,9 @@ def write_export(
     quantise: Quantise | None = None,
 ) -> Card:
     """Write a model, whole or not at all, and return the card of the file."""
-    graph = Graph(model, card.preprocessing, entry=card.entry, attention=card.attention_blocks)
+    graph = Graph(
+        model, card.preprocessing, entry=card.entry, attention=card.attention_blocks, merge_tokens=card.merge_tokens
+    )
     program = make_program(graph)
     if form == "pt2":
         buffer = io.BytesIO()
@@ -77,9 +79,9 @@ def make_card(
     *,
     entry: Entry,
     attention: Selection = None,
+    merge_tokens: int = 0,
     labels: tuple[str, ...] | None,
     source: str | None,
-    notes: tuple[str, ...] = (),
 ) -> Card:
     """Gather what a file will say about a model."""
     config = model.config
@@ -88,7 +90,8 @@ def make_card(
             f"preprocessing makes images of {preprocessing.image_size}, but the model takes {config.image_size}."
         )
     blocks = attention_blocks(config, attention)
-    graph = Graph(model, preprocessing, entry=entry, attention=blocks)
+    graph = Graph(model, preprocessing, entry=entry, attention=blocks, merge_tokens=merge_tokens)
+    merged = (f"each block merges {merge_tokens} tokens into others that are alike.",) if merge_tokens else ()
     return Card(
         entry=entry,
         preprocessing=preprocessing,
@@ -101,8 +104,9 @@ def make_card(
         prefix=config.num_prefix,
         attention_shape=config.attention_shape,
         attention_blocks=blocks,
+        merge_tokens=merge_tokens,
         source=source,
         versions=versions(),
         provenance=json.loads(json.dumps(dict(model.info.provenance), default=str)),
-        notes=notes,
+        notes=merged,
     )
