@@ -138,6 +138,7 @@ def test_without_data_there_are_the_panels_that_need_none_and_a_note(tmp_path: P
     notes: list[str] = []
     result = vitrail.inspect(perturbed(vit_config()), out=tmp_path / "inside", note=notes.append)
     assert sorted(result.to_dict()["panels"]) == ["filters", "positions"]
+    assert "first 28 components of the filters" in repr(result)
     assert any("no data is given" in sentence for sentence in notes)
     page = words(read((tmp_path / "inside" / "inspection.html").read_text()))
     assert "this needs images, and no data was given" in page
@@ -161,6 +162,23 @@ def test_two_models_show_what_training_changed(tmp_path: Path) -> None:
     assert (tmp_path / "inside" / "positions-1.png").is_file()
     same = vitrail.inspect([before, before], **QUIET)
     assert {change.change for change in same.comparisons[0].changes} == {0.0}
+
+
+def test_changes_stand_at_their_own_layers_whichever_of_them_other_models_have() -> None:
+    models = [perturbed(vit_config(depth=depth), seed=seed) for seed, depth in enumerate((3, 3, 1))]
+    (chart,) = next(panel for panel in panels(vitrail.inspect(models, **QUIET)) if panel.key == "weights").drawings
+    layers = [[chart.x_axis(at) for at in line.x.tolist()] for line in chart.lines]
+    assert layers == [["embedding", "block 0", "block 1", "block 2", "head"], ["embedding", "block 0", "head"]]
+
+
+def test_importance_by_accuracy_is_measured_on_images_with_a_class(tmp_path: Path) -> None:
+    folder = photos(tmp_path / "some", 6, classes=False)
+    rows = [f"{number}.png,{label}" for number, label in enumerate(("", "ant", "", "bee", "ant", ""))]
+    (folder / "list.csv").write_text("\n".join(["path,label", *rows]))
+    model, labels = perturbed(vit_config(num_classes=2)), ["ant", "bee"]
+    result = vitrail.inspect(model, data=folder / "list.csv", labels=labels, importance_images=1, **QUIET)
+    assert result.models[0].importance.accuracy in (0.0, 1.0)
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_models_of_other_sizes_and_kinds_stand_side_by_side(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The ways to ask a network what it looked at, which of them a model has a use for, and one call for all of them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -89,8 +90,8 @@ def best_method(engine: Engine) -> tuple[Method, str]:
     return "occlusion", f"{why}, so parts of the image are covered one after the other."
 
 
-def check_method(method: Method, engine: Engine, settings: MethodSettings) -> None:
-    """Refuse a method that the network has no use for, and a block or head that is not there."""
+def check_method(method: Method, engine: Engine) -> None:
+    """Refuse a method that the network has no use for."""
     if method not in METHODS:
         hint = did_you_mean(method, (*METHODS, "auto"))
         raise ConfigError(f"method is {method!r}, but must be auto or one of {', '.join(METHODS)}.{hint}")
@@ -101,16 +102,6 @@ def check_method(method: Method, engine: Engine, settings: MethodSettings) -> No
         kind = "this engine" if config is None else f"a {config.noun}"
         why = "has no attention" if method in _WITH_ATTENTION else "has no feature map of convolutions"
         raise ConfigError(f"{method} is not for {kind}, which {why}; choose one of {', '.join(methods)}.")
-    card = maps_card(engine)
-    facts = config or card
-    if method == "attention" and facts is not None:
-        for name, number, count in zip(
-            ("layer", "head"), (settings.layer, settings.head), facts.attention_shape, strict=True
-        ):
-            if number is not None and not -count <= number < count:
-                raise ConfigError(f"{name} is {number}, but the model has {count}: 0 to {count - 1}.")
-        if card is not None:
-            check_block(card, settings.layer)
 
 
 def _not_of_graph(method: Method, engine: GraphEngine, methods: tuple[Method, ...]) -> str:
@@ -125,6 +116,27 @@ def _not_of_graph(method: Method, engine: GraphEngine, methods: tuple[Method, ..
             f"export the model again with `attention=all`, or choose one of {choices}."
         )
     return f"{method} needs attention maps, which the graph does not have; choose one of {choices}."
+
+
+def check_settings(settings: MethodSettings, methods: Sequence[Method], engine: Engine) -> None:
+    """Refuse settings that none of the methods reads, and a block or head that is not there."""
+    if "integrated-gradients" not in methods and settings.steps != STEPS:
+        raise ConfigError("`steps` are of integrated gradients alone; leave them out, or give that `method`.")
+    card = maps_card(engine)
+    facts = model_config(engine) or card
+    if facts is None or "attention" not in methods:
+        if (settings.layer, settings.head) != (-1, None):
+            attends = "attention" in applicable(engine)
+            remedy = "give the `method` attention beside them" if attends else "leave them out: the model has none"
+            raise ConfigError(f"`layer` and `head` are of attention alone; {remedy}.")
+        return
+    for name, number, count in zip(
+        ("layer", "head"), (settings.layer, settings.head), facts.attention_shape, strict=True
+    ):
+        if number is not None and not -count <= number < count:
+            raise ConfigError(f"{name} is {number}, but the model has {count}: 0 to {count - 1}.")
+    if card is not None:
+        check_block(card, settings.layer)
 
 
 def is_signed(method: Method) -> bool:

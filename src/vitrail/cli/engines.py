@@ -34,8 +34,8 @@ class Arguments(FileFlags):
     """Measure int8 too, with images like those that the model will see, a few hundred of what `vitrail data` opens."""
     merge_tokens: MergeTokens = 0
     """Let each block merge this many tokens into others that are alike: faster, less exact."""
-    seconds: float = 2.0
-    """How long passes of each batch are repeated."""
+    seconds: Annotated[float, flag("SECONDS", "2")] = 2.0
+    """How long the passes of each batch are repeated."""
     threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
     """Threads for computing."""
     pickle: Switch = False

@@ -49,7 +49,7 @@ class Arguments(EngineFlags):
     bootstrap: Annotated[int, flag("INT")] = 1000
     """Resamples behind the intervals."""
     seed: int = 0
-    """Decides the resamples, and which images of one pile are `val`."""
+    """Decides the resamples, and which images are `val` where the data has no splits."""
     csv: Annotated[str | None, flag("OUT.csv", "none")] = None
     """Write every prediction."""
     html: Annotated[str | None, flag("OUT.html", "none")] = None

@@ -27,7 +27,7 @@ class Arguments(FileFlags):
     out: Annotated[str, Positional, flag("OUT.onnx|.xml|.pt2")]
     """The file to write; .xml is OpenVINO's, with its weights in a .bin beside it."""
     format: Annotated[Literal["onnx", "openvino", "pt2"] | None, flag("onnx|openvino|pt2", "that of OUT")] = None
-    """The format, where it is to be checked against OUT."""
+    """The format; OUT must have its extension."""
     raw: Switch = False
     """Take the model's own input, resized and normalised before, in place of whole images."""
     attention: Annotated[tuple[str, ...], flag("all|INT [...]", "none")] = ()

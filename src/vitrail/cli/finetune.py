@@ -27,7 +27,7 @@ class Arguments(ClassifierFlags):
     """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision, or the name of
     a published model."""
     pull: Switch = False
-    """Get the published model that is named, unless it is on this machine; uses the network."""
+    """Download the published model that is named, unless it is on this machine already."""
     pickle: Switch = False
     """Allow torch's own files (.pth, .bin), without executing anything in them."""
     num_heads: Annotated[int | None, flag("INT", "that of the file")] = None

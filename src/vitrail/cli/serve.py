@@ -44,6 +44,8 @@ class Arguments(EngineFlags):
     """How long a decoded image waits for others at most, when a worker is free."""
     max_queue: Annotated[int, flag("IMAGES")] = 64
     """The most images that are in the server at once; further ones are refused with 429."""
+    max_wait: Annotated[float, flag("SECONDS")] = 1.5
+    """How long a request may be expected to wait for its turn; further ones are refused with 429."""
     max_images: int = 16
     """The most images of one request."""
     max_body: Annotated[int, flag("MIB")] = 32
@@ -91,6 +93,7 @@ def run(arguments: Arguments) -> int:
             batch=arguments.batch,
             batch_wait=arguments.batch_wait,
             max_queue=arguments.max_queue,
+            max_wait=arguments.max_wait,
             max_images=arguments.max_images,
             max_body=arguments.max_body,
             max_pixels=arguments.max_pixels,

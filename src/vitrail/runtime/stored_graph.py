@@ -14,12 +14,13 @@ from vitrail.base.notes import Note
 from vitrail.base.settings import to_dict
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
+from vitrail.runtime.card import KEY, NO_DIGEST, check_digest, signed
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.graph import Graph, make_program
-from vitrail.runtime.onnx_graph import onnx_bytes
+from vitrail.runtime.onnx_graph import onnx_bytes, with_properties
 from vitrail.runtime.quantise import Calibration, quantise
 
-VERSION = 1
+VERSION = 2
 """Goes up whenever the same model makes another graph."""
 AGREEMENT = 0.99
 """How many of the compared images keep their first class in int8, where the user does not say."""
@@ -64,11 +65,11 @@ def stored(facts: list[Any], make: Callable[[], bytes], note: Note) -> tuple[byt
     source = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     try:
         path = cache_folder() / "graphs" / f"{source}.onnx"
-        if path.is_file():
+        if path.is_file() and _is_whole(path, note):
             return path, source
     except RuntimeError:  # a user without a home
         path = None
-    content = make()
+    (content,) = signed([with_properties(make(), {f"{KEY}.digest": NO_DIGEST})])
     if path is not None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,3 +79,14 @@ def stored(facts: list[Any], make: Callable[[], bytes], note: Note) -> tuple[byt
         else:
             return path, source
     return content, source
+
+
+def _is_whole(path: Path, note: Note) -> bool:
+    """Return whether a stored graph is as it was written."""
+    try:
+        if check_digest([path]) is not None:
+            return True
+    except (OSError, ValueError, VitrailError):  # an empty file cannot be mapped
+        pass
+    note(f"{path} is damaged, and is made again.")
+    return False

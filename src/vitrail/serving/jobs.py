@@ -109,6 +109,10 @@ class FairQueue:
             self._tickets[ticket] = items  # behind the others
         return item
 
+    def ahead(self, images: int) -> int:
+        """Return how many images are taken before the last one of a request that comes now with so many."""
+        return sum(min(images, len(items)) for items in self._tickets.values())
+
     def discard(self, ticket: Ticket) -> list[Item]:
         """Remove the images of a request, and return them."""
         items = self._tickets.pop(ticket, deque())

@@ -40,6 +40,8 @@ class ServeSettings:
     """Milliseconds that a decoded image waits for others, at most, when a worker is free."""
     max_queue: int = 64
     """The most images that are in the server at once; further ones get 429."""
+    max_wait: float = 1.5
+    """Seconds that a request may be expected to wait for its turn; further ones get 429."""
     max_images: int = 16
     """The most images of one request."""
     max_body: int = 32
@@ -70,9 +72,9 @@ class ServeSettings:
         for name, most in (("workers", MOST_WORKERS), ("threads", MOST_THREADS)):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), most=most)
-        for name, longest in (("batch_wait", 1000.0), ("timeout", 3600.0), ("grace", 3600.0)):
+        for name, longest in (("batch_wait", 1000.0), ("max_wait", 3600.0), ("timeout", 3600.0), ("grace", 3600.0)):
             seconds = getattr(self, name)
-            if not 0 <= seconds <= longest or (name == "timeout" and not seconds):
+            if not 0 <= seconds <= longest or (name in ("timeout", "max_wait") and not seconds):
                 raise ConfigError(f"{name} is {seconds!r}, but must be above 0 and at most {longest:g}.")
         if self.max_images > self.max_queue:
             raise ConfigError(

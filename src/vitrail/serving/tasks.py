@@ -13,6 +13,7 @@ from vitrail.analysis.methods import (
     applicable,
     best_method,
     check_method,
+    check_settings,
     heat_maps,
     is_signed,
     model_config,
@@ -75,6 +76,7 @@ class Tasks:
             "device": str(engine.device),
             "dtype": str(engine.dtype).removeprefix("torch."),
             "methods": list(applicable(inner)),
+            "class_methods": [method for method in applicable(inner) if needs_class(method)],
             "default_method": best_method(inner)[0],
             "grid": list(config.grid) if config is not None and attends and config.grid is not None else None,
             "blocks": config.attention_shape[0] if config is not None else 0,
@@ -123,7 +125,8 @@ class Tasks:
         number = answer[0][0] if asked["class"] is None else asked["class"]
         settings = MethodSettings(layer=asked["layer"], head=asked["head"])
         try:
-            check_method(method, engine, settings)
+            check_method(method, engine)
+            check_settings(settings, (method,), engine)
             maps = self._maps(engine, method, pixels, number, settings, asked["patch"])
         except ConfigError as error:
             return {"refused": str(error)}, b""

@@ -33,7 +33,8 @@ def main(arguments: list[str]) -> int:
         first = receive(control)
         if first is None:
             return 0
-        tasks, refusal = attempt(first[0]) if forks_loaded(first[0]) else (None, None)
+        # no pool of threads here, which a fork would not survive; a worker sets its own number
+        tasks, refusal = attempt(first[0], threads=1) if forks_loaded(first[0]) else (None, None)
         send(control, {} if refusal is None else {"refused": refusal})
         while (sockets := socket.recv_fds(control, 1, 1))[0]:
             (handle,) = sockets[1]
@@ -57,10 +58,10 @@ def forks_loaded(head: Head) -> bool:
     )
 
 
-def attempt(head: Head) -> "tuple[Tasks | None, str | None]":
+def attempt(head: Head, *, threads: int) -> "tuple[Tasks | None, str | None]":
     """Load the models; or return the sentence that says why not."""
     try:
-        return start(head), None
+        return start(head, threads=threads), None
     except VitrailError as error:
         return None, str(error)
     except OSError as error:
@@ -76,7 +77,7 @@ def serve(stream: socket.socket, head: Head, tasks: "Tasks | None") -> int:
     with stream:
         if receive(stream) is None:
             return 0
-        tasks, refusal = (tasks, None) if tasks is not None else attempt(head)
+        tasks, refusal = (tasks, None) if tasks is not None else attempt(head, threads=head["threads"])
         if tasks is None:
             send(stream, {"refused": refusal})
             return 0
@@ -94,8 +95,8 @@ def serve(stream: socket.socket, head: Head, tasks: "Tasks | None") -> int:
     return 0
 
 
-def start(head: Head) -> "Tasks":
-    """Import what computes, and load the models."""
+def start(head: Head, *, threads: int) -> "Tasks":
+    """Import what computes, and load the models, some of which keep the number of threads for good."""
     import torch
 
     from vitrail.base.memory import keep_freed_memory
@@ -104,7 +105,7 @@ def start(head: Head) -> "Tasks":
 
     settle(lambda _: None)
     keep_freed_memory()
-    torch.set_num_threads(1)  # no pool of threads, which a fork would not survive; a worker sets its own number
+    torch.set_num_threads(threads)
     sources = {name: ModelSource(**source) for name, source in head["models"].items()}
     for source in sources.values():
         if isinstance(size := source.reading.get("image_size"), list):  # what JSON makes of a tuple

@@ -30,6 +30,9 @@ from vitrail.verbs.engine_table import EngineSpeed, EngineTable
 from vitrail.verbs.engine_trial import Trial, run_trial
 from vitrail.verbs.network import FileSettings, open_network
 
+MOST_SECONDS = 3600
+"""For which passes of one batch are repeated."""
+
 
 def engines(
     model: str | os.PathLike[str] | Model,
@@ -62,8 +65,10 @@ def engines(
     """
     for number in batch:
         check_whole("batch", number, most=MOST_BATCH)
-    if not batch or not 0 < seconds < math.inf:
-        raise ConfigError(f"batch is {list(batch)} and seconds is {seconds}, but both must be above 0.")
+    if not batch:
+        raise ConfigError("`batch` is empty, but takes numbers of images such as 1, 8, 32.")
+    if not 0 < seconds <= MOST_SECONDS:
+        raise ConfigError(f"`seconds` is {seconds}, but must be above 0 and at most {MOST_SECONDS:,}.")
     with tempfile.TemporaryDirectory(prefix="vitrail-") as folder:
         path, name = Path(folder) / "model.safetensors", "the model"
         if isinstance(model, str | os.PathLike):

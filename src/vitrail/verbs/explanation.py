@@ -21,6 +21,7 @@ from vitrail.report.overlay import overlay, side_by_side
 
 Picture = UInt8[np.ndarray, "height width 3"]
 
+RANDOM = "random maps"
 TRUST_NOTE = (
     "Deletion is better when it is lower, insertion when it is higher; a gain whose interval includes 0 is not better "
     "than random maps."
@@ -192,24 +193,33 @@ class Explanations(Tabular, Sequence[Explanation]):
 
     def tables(self) -> list[Table]:
         """Return the images, and the methods beside random maps."""
-        rows = [
-            (image.name, heat.label, percent(heat.probability), heat.method, *_areas_text(heat.trust))
-            for image in self.images
-            for heat in image.maps
-        ]
-        columns = ("image", "class", "probability", "method", "deletion", "insertion")
+        columns = ("image", "class", "method", "deletion", "insertion")
+        rows = (row for image, name in zip(self.images, self._short_names(), strict=True) for row in _rows(image, name))
         tables = [Table(title=f"What {self.model} looked at", columns=columns, rows=tuple(rows))]
-        summary = [(method, *_row(areas)) for method in self.methods if (areas := self.areas(method))]
-        if summary:
-            tables.append(
-                Table(
-                    title="Can the maps be trusted?",
-                    columns=("method", "deletion", "random", "insertion", "random", "gain", "95% interval"),
-                    rows=tuple(sorted(summary, key=lambda row: -float(row[5]))),
-                    notes=(TRUST_NOTE,),
-                )
-            )
-        return tables
+        trust = self.trust_table()
+        return tables if trust is None else [*tables, trust]
+
+    def trust_table(self) -> Table | None:
+        """Return the mean areas of each method, the best first, and of random maps; None where none was measured."""
+        means = {method: areas for method in self.methods if (areas := self.areas(method))}
+        if not means:
+            return None
+        ranking = sorted(means, key=lambda method: -means[method]["gain"].value)
+        random = means[ranking[0]]
+        return Table(
+            title="Can the maps be trusted?",
+            columns=("method", "deletion", "insertion", "gain", "95% interval"),
+            rows=(
+                *((method, *_areas_row(means[method])) for method in ranking),
+                (RANDOM, f"{random['random_deletion'].value:.3f}", f"{random['random_insertion'].value:.3f}", "", ""),
+            ),
+            notes=(TRUST_NOTE,),
+        )
+
+    def _short_names(self) -> list[str]:
+        """Return the names of the images without their folders, or with them where two would be the same."""
+        names = [Path(image.name).name for image in self.images]
+        return names if len(set(names)) == len(names) else [image.name for image in self.images]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but pixels as plain values for JSON."""
@@ -223,19 +233,22 @@ class Explanations(Tabular, Sequence[Explanation]):
         }
 
 
-def _areas_text(trust: Trust | None) -> tuple[str, str]:
-    if trust is None:
-        return "", ""
-    areas = trust.areas
-    return (
-        f"{areas['deletion']:.3f} (random {areas['random_deletion']:.3f})",
-        f"{areas['insertion']:.3f} (random {areas['random_insertion']:.3f})",
-    )
+def _rows(image: Explanation, name: str) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each map, and one for random maps; the name of the image stands in the first."""
+    trusts = []
+    for heat in image.maps:
+        cells = ("", "")
+        if heat.trust is not None:
+            trusts.append(heat.trust.areas)
+            cells = f"{trusts[-1]['deletion']:.3f}", f"{trusts[-1]['insertion']:.3f}"
+        yield (name if heat is image.maps[0] else "", f"{heat.label} {percent(heat.probability)}", heat.method, *cells)
+    if trusts:
+        yield "", "", RANDOM, f"{trusts[0]['random_deletion']:.3f}", f"{trusts[0]['random_insertion']:.3f}"
 
 
-def _row(areas: Mapping[str, Interval]) -> tuple[str, ...]:
-    names = ("deletion", "random_deletion", "insertion", "random_insertion", "gain")
+def _areas_row(areas: Mapping[str, Interval]) -> tuple[str, ...]:
     gain = areas["gain"]
+    names = ("deletion", "insertion", "gain")
     return (*(f"{areas[name].value:.3f}" for name in names), f"{gain.low:.3f} to {gain.high:.3f}")
 
 

@@ -1,6 +1,8 @@
 """Export a model as one file that other runtimes run, with everything inside."""
 
+import mmap
 import os
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +23,7 @@ from vitrail.evaluation.bootstrap import Interval
 from vitrail.model.patches import Size
 from vitrail.model.trace import Selection
 from vitrail.runtime.calibration import read_calibration
-from vitrail.runtime.card import MARK, Card
+from vitrail.runtime.card import KEY, MARK, Card
 from vitrail.runtime.choice import EngineChoice, check_session
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.exported import Exported, open_exported
@@ -40,10 +42,22 @@ File = str | os.PathLike[str]
 
 
 def _holds(path: Path) -> bool:
-    return path.suffix.lower() == ".pt2" or MARK in path.read_bytes()
+    if path.suffix.lower() == SUFFIXES["pt2"]:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return any(name.endswith(f"/{KEY}.json") for name in archive.namelist())
+        except zipfile.BadZipFile:
+            return False
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.rfind(MARK) >= 0
+
+
+def _holds_weights(path: Path) -> bool:
+    return _holds(path.with_suffix(SUFFIXES["openvino"]))
 
 
 EXPORTED = Kind(name="an exported model", suffixes=tuple(SUFFIXES.values()), holds=_holds)
+WEIGHTS = Kind(name="the weights of an exported model", holds=_holds_weights)
 
 
 def export(
@@ -95,10 +109,13 @@ def export(
     the `format`. The file is then compared with the model on images of the embedded sample. `vitrail.predict` and
     `vitrail.evaluate` take `.onnx` and `.xml` like any model.
     """
-    path = check_output(out, EXPORTED, inputs=(model, labels), force=force, setting="out")
+    inputs = (model, labels, calibrate)
+    path = check_output(out, EXPORTED, inputs=inputs, force=force, setting="out")
     form = next(name for name, suffix in SUFFIXES.items() if suffix == path.suffix.lower())
     if format not in (None, form):
         raise ConfigError(f"`format` is {format}, but {path} ends in {path.suffix}; end it in {SUFFIXES[format]}.")
+    if form == "openvino":
+        check_output(path.with_suffix(".bin"), WEIGHTS, inputs=inputs, force=force, setting="out")
     check_opset(opset)
     _check_int8(form, int8, calibrate, agreement)
     file = FileSettings(

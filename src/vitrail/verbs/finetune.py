@@ -15,7 +15,8 @@ from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapt, quick_rate
 from vitrail.runs.data import RunData, check_same, open_run_data
 from vitrail.runs.data_config import DataConfig
 from vitrail.runs.execution import Execution
-from vitrail.runs.finetune import Estimate, FinetunePlan, Finetuning, read_plan
+from vitrail.runs.finetune import Estimate, Finetuning
+from vitrail.runs.finetune_plan import FinetunePlan, read_plan
 from vitrail.runs.folder import SERIES_LOCK, RunFolder
 from vitrail.runs.request import facts_of, fill
 from vitrail.runs.speed import largest_micro_batch, steps_for

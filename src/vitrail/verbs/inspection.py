@@ -1,5 +1,6 @@
 """What an inspection holds: the figures of each model, and of each pair."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,9 +11,10 @@ import numpy as np
 from jaxtyping import Float
 
 from vitrail.analysis.change import WeightChange
-from vitrail.analysis.filters import Components
+from vitrail.analysis.filters import COMPONENTS, Components
 from vitrail.analysis.importance import BranchFigure
 from vitrail.analysis.norms import Outliers
+from vitrail.analysis.similarity import FAR
 from vitrail.base.table import Table, Tabular
 from vitrail.model.patches import Size
 from vitrail.report.markup import percent
@@ -70,14 +72,16 @@ class ModelFigures:
     """What one model has inside; None, or empty, where it has no such thing or there were no images."""
 
     name: str
-    noun: str
-    image_size: Size
+    layer_names: tuple[str, ...] = ()
+    """What the layers are called, from the input to the head."""
     filters: Components | None = None
     """Principal components of the filters that see pixels."""
     positions: Mapping[str, Float[np.ndarray, "shown grid_rows grid_columns"]] = field(default_factory=dict)
     """Cosines of positions, by the table's name."""
     shown: Size = (0, 0)
     """How many rows and columns of patches these are for."""
+    contrasts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """The mean cosine of positions of neighbours, and of patches at least 4 away, by the table's name."""
     attention: Attention | None = None
     layers: Layers | None = None
     representation_rank: float | None = None
@@ -147,6 +151,15 @@ class Inspection(Tabular):
         }
 
 
+def _filters(model: ModelFigures) -> str:
+    return "" if model.filters is None else percent(float(model.filters.shares.sum()))
+
+
+def _positions(model: ModelFigures) -> str:
+    near, far = next(iter(model.contrasts.values()), (math.nan, math.nan))
+    return "" if math.isnan(far) else f"{near:.2f} and {far:.2f}"
+
+
 def _distance(model: ModelFigures) -> str:
     if model.attention is None:
         return ""
@@ -201,6 +214,8 @@ def _pooled(name: str, model: ModelFigures) -> str:
 
 
 _ROWS: tuple[tuple[str, Callable[[ModelFigures], str]], ...] = (
+    (f"variance in the first {COMPONENTS} components of the filters", _filters),
+    (f"cosine of positions, neighbours and {FAR} or more patches away", _positions),
     ("attention distance, first to last block (pixels)", _distance),
     ("attention distance of the first block's heads (pixels)", _local),
     ("attention entropy, first to last block (nats)", _entropy),

@@ -1,7 +1,5 @@
 """The panels of an inspection about layers: lengths, ranks, similarity and changed weights; and all panels together."""
 
-from pathlib import Path
-
 import numpy as np
 
 from vitrail.report.charts import ROLES, Chart, Line
@@ -155,7 +153,8 @@ def rank_panel(inspection: Inspection) -> Panel:
 
 def weights_panel(inspection: Inspection) -> Panel:
     """Draw how far the weights of each layer are from the first model's."""
-    lines, sentences, names = [], [], []
+    names = inspection.models[0].layer_names
+    lines, sentences = [], []
     for number, pair in enumerate(inspection.comparisons):
         if not pair.changes:
             sentences.append(
@@ -163,22 +162,22 @@ def weights_panel(inspection: Inspection) -> Panel:
                 "are not compared."
             )
             continue
-        names = [change.layer for change in pair.changes]
-        x, y = np.arange(len(names), dtype=float), np.array([change.change for change in pair.changes])
+        x = np.array([names.index(change.layer) for change in pair.changes], dtype=float)
+        y = np.array([change.change for change in pair.changes])
         lines.append(Line(name=short(pair.second), x=x, y=y, role=ROLES[number % len(ROLES)], dots="both"))
         if pair.unmatched:
             sentences.append(
                 f"{len(pair.unmatched)} tensors of {short(pair.second)} are not in both or of another shape, such as "
                 f"{pair.unmatched[0]}."
             )
-    first = Path(inspection.models[0].name).name
+    first = short(inspection.models[0])
     about = f"The length of the difference of each layer's weights from {first}'s, as a share of their length there."
     chart = Chart(
         title=f"Change of weights from {first}",
         lines=lines,
         x_label="layer, from the input to the head",
         y_label="relative change",
-        x_ticks=tuple(float(at) for at in range(0, len(names), -(-len(names) // 14))) if names else None,
+        x_ticks=tuple(float(at) for at in range(0, len(names), -(-len(names) // 14))),
         x_axis=lambda at: names[int(at)] if at.is_integer() and 0 <= at < len(names) else "",
         y_range=(0.0, None),
     )

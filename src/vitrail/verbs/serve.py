@@ -32,6 +32,7 @@ def serve(
     batch: int = 4,
     batch_wait: float = 4.0,
     max_queue: int = 64,
+    max_wait: float = 1.5,
     max_images: int = 16,
     max_body: int = 32,
     max_pixels: int = 50_000_000,
@@ -81,6 +82,7 @@ def serve(
         batch=batch,
         batch_wait=batch_wait,
         max_queue=max_queue,
+        max_wait=max_wait,
         max_images=max_images,
         max_body=max_body,
         max_pixels=max_pixels,
@@ -111,14 +113,10 @@ def serve(
             name: ModelSource(path=_path(name, model, Path(folder.name)), reading=reading)
             for name, model in named.items()
         }
-        server = Server(sources, settings, log=log or unlogged, note=note, folder=folder).start()
+        return Server(sources, settings, log=log or unlogged, note=note, folder=folder).start()
     except BaseException:
         folder.cleanup()
         raise
-    for name, facts in server.models.items():
-        for sentence in facts["notes"]:
-            note(f"{name}: {sentence}" if len(server.models) > 1 else sentence)
-    return server
 
 
 def model_name(path: File) -> str:

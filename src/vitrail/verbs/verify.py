@@ -7,7 +7,7 @@ from typing import Any
 from vitrail.base.errors import CheckpointError, InputError
 from vitrail.base.files import path_of
 from vitrail.base.table import Table, Tabular
-from vitrail.checkpoint.files import is_finite
+from vitrail.checkpoint.assembly import is_finite
 from vitrail.model.patches import Size
 from vitrail.published.find import find_published
 from vitrail.published.record import changed_files

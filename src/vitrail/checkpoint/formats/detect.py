@@ -100,7 +100,7 @@ def _check_allowed(path: Path, *, pickle: bool) -> None:
     if not pickle:
         raise CheckpointError(
             f"{path} is a torch file, which is a pickle and can hold programs; import it once, on purpose, with "
-            "`vitrail convert` or load(..., pickle=True), which reads tensors only."
+            "`vitrail convert`, or allow it with `pickle=True`; only tensors are read."
         )
 
 
