@@ -12,7 +12,7 @@ from vitrail.base.processor import has_bfloat16
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
 from vitrail.runtime.calibration import read_calibration
-from vitrail.runtime.choice import EngineChoice, Precision, check_installed, check_session
+from vitrail.runtime.choice import PACKAGES, EngineChoice, Precision, check_installed, check_session
 from vitrail.runtime.engine import Engine, TorchEngine
 from vitrail.runtime.graph_engine import GraphEngine
 from vitrail.runtime.stored_graph import stored_graph, stored_int8
@@ -43,10 +43,11 @@ def make_engine(engine: TorchEngine, choice: EngineChoice, *, batch: int | None 
 def check_choice(choice: EngineChoice, device: torch.device) -> None:
     """Refuse an engine that is not installed, and a precision that this processor or engine does not have."""
     name = choice.engine or "torch"
-    if name not in ("auto", "torch", "compiled"):
+    if name in PACKAGES:
         check_installed(name)
-        if device.type != "cpu":
-            raise ConfigError(f"`engine={name}` computes on the CPU, but the model is on {device}; give `device=cpu`.")
+    if (name in PACKAGES or choice.precision == "int8") and device.type != "cpu":
+        what = f"`engine={name}`" if name in PACKAGES else "int8"
+        raise ConfigError(f"{what} computes on the CPU, but the model is on {device}; give `device=cpu`.")
     if choice.precision == "int8":
         if name in ("torch", "compiled"):
             raise ConfigError(
