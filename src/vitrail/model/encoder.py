@@ -50,9 +50,8 @@ class EncoderBlock(nn.Module):
     ) -> KeptTokens:
         """Map z_(l-1) to z_l, or to its first token only, which takes far less work; `maps` asks for A."""
         kept = tokens[:, :1] if first_only else tokens
-        extra = {} if merging is None else {"merging": merging}  # other mixers know nothing of it
         mixed = self.attention(
-            self.norm1(tokens), first_only=first_only, maps=maps, rotation=rotation, grid=grid, **extra
+            self.norm1(tokens), first_only=first_only, maps=maps, rotation=rotation, grid=grid, merging=merging
         )
         kept = kept + self.skip(mixed, self.scale1)  # Eq. 2
         if merging is not None and not first_only:

@@ -79,7 +79,7 @@ def engines(
             image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device="cpu"
         )
         with open_network(os.fspath(path), file=file, threads=threads, note=note) as (network, _):
-            own = getattr(network.engine, "precision", "float32")
+            own: Precision = getattr(network.engine, "precision", "float32")
             choices = candidates(path, own, calibrate=calibrate, merge_tokens=merge_tokens)
             macs = math.nan if network.config is None else cost(network.config).macs
             np.save(Path(folder) / "pixels.npy", sample_pixels(network.engine.preprocessing).numpy())
