@@ -4,8 +4,8 @@
 
 Accuracy is that of `vitrail.evaluate` with its 95% interval, on images drawn from the test split, or else of the val
 split. Speed is that of passes of one batch of noise, each number of merged tokens once a round, in random order
-(`contest.py`); ratios are to the first number, 0. With one thread it is the processor's own time that is measured, which
-other programs disturb less.
+(`contest.py`); ratios are to the first number, 0. With one thread it is the processor's own time that is measured,
+which other programs disturb less.
 """
 
 import argparse

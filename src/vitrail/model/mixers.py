@@ -17,8 +17,8 @@ def make_mixer(config: ViTConfig, layer: int) -> nn.Module:
 
     A block calls it between its first LayerNorm and its first residual (Eq. 2) as `mixer(tokens, first_only=...,
     maps=..., rotation=..., grid=..., merging=...)`: `first_only` needs the first token alone, `maps`, where it is not
-    None, asks for A of some heads, `rotation` has the rotary positions of the patches, `grid` is that of the images, and
-    `merging`, where it is not None, has the sizes of tokens.
+    None, asks for A of some heads, `rotation` has the rotary positions of the patches, `grid` is that of the images,
+    and `merging`, where it is not None, has the sizes of tokens.
     """
     kind = config.mixer.kind
     if kind in GROUPED:

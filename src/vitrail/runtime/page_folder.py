@@ -31,6 +31,6 @@ def write_page(folder: Path, out: Path) -> str:
         write_whole(folder / part, files("vitrail.runtime").joinpath("page", part).read_bytes())
     write_whole(folder / MODEL, out.read_bytes())
     return (
-        f"the page is in {folder}; run `npm install` there once, then `python -m http.server --directory {folder}`, "
-        "and open http://localhost:8000."
+        f"the page is in {folder}; run `npm install` there once, then `python -m http.server` in it, and open "
+        "http://localhost:8000."
     )
