@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export
 
-from vitrail.base.errors import ConfigError
+from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.shapes import Images
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
@@ -106,5 +106,11 @@ def make_program(graph: Graph) -> ExportedProgram:
     else:
         example = torch.zeros(2, 37 + how.image_size[0], 41 + how.image_size[1], config.channels, dtype=torch.uint8)
         sizes = {0: batch, 1: Dim("height", min=1, max=2**16), 2: Dim("width", min=1, max=2**16)}
-    with torch.no_grad():
-        return export(graph.eval(), (example,), dynamic_shapes=({**sizes},), strict=False)
+    try:
+        with torch.no_grad():
+            return export(graph.eval(), (example,), dynamic_shapes=({**sizes},), strict=False)
+    except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:  # torch's own have no class in common
+        raise InputError(
+            f"torch.export cannot record the pass of this {config.noun} ({' '.join(str(error).split())[:200]}); a "
+            "graph needs a pass whose steps do not depend on the numbers in an image."
+        ) from error
