@@ -20,14 +20,13 @@ def gelu(x: Tensor, kind: Gelu) -> Tensor:
     """Apply GELU: `erf` is its definition, `tanh` the approximation that the reference release uses, `quick` CLIP's.
 
     On a CPU torch's tanh kernel takes three times as long as the same function written with a sigmoid, so that form
-    is used there; both round to within 2.4e-7 |x| of the exact value in float32. An exported graph has the operation
-    itself, which other runtimes join to the product before it.
+    is used there; both round to within 2.4e-7 |x| of the exact value in float32.
     """
     if kind == "erf":
         return F.gelu(x)
     if kind == "quick":
         return F.silu(_QUICK * x) / _QUICK  # x sigmoid(1.702 x), which keeps one buffer for its gradient and not two
-    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or torch.compiler.is_exporting():
+    if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64):
         return F.gelu(x, approximate="tanh")
     if torch.compiler.is_compiling():
         return x * torch.sigmoid(x * (_LINEAR + _CUBIC * x * x))  # the compiler fuses this into one pass
