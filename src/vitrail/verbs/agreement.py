@@ -1,5 +1,7 @@
 """Whether an engine gives the answers of another: equal first classes, and the largest difference of a logit."""
 
+import os
+
 import numpy as np
 import torch
 
@@ -9,7 +11,7 @@ from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.transforms import preprocess
 
 IMAGES = 64
-"""Images of the embedded sample on which engines are compared."""
+"""Images on which engines are compared."""
 CLOSE = 1e-4
 """How far logits in float32 may be from torch's, as a share of their range."""
 
@@ -21,11 +23,10 @@ def compare(ours: np.ndarray, theirs: np.ndarray) -> tuple[float, float]:
     return agreement, float(np.abs(ours - theirs).max()) / span
 
 
-def sample_pixels(how: Preprocessing, images: int = IMAGES) -> torch.Tensor:
-    """Return images of the embedded sample at a model's size, some of every class."""
-    dataset = catalog.open("sample", split="test")
-    step = max(len(dataset) // images, 1)
-    pixels = [
-        preprocess(to_channels(dataset.image(index), how.channels), how) for index in range(0, images * step, step)
-    ]
-    return torch.stack(pixels)
+def sample_pixels(how: Preprocessing, data: str | os.PathLike[str] = "sample", images: int = IMAGES) -> torch.Tensor:
+    """Return images from all over the test split of a data set at a model's size, or of another split it has."""
+    splits = catalog.open_splits(os.fspath(data))
+    dataset = next((splits[name] for name in ("test", "val") if name in splits), None) or next(iter(splits.values()))
+    count = min(images, len(dataset))
+    numbers = range(0, count * (len(dataset) // count), len(dataset) // count)
+    return torch.stack([preprocess(to_channels(dataset.image(index), how.channels), how) for index in numbers])

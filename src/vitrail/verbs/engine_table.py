@@ -7,7 +7,6 @@ from typing import Any
 from vitrail.base.readable import in_bytes
 from vitrail.base.table import Table, Tabular
 from vitrail.runtime.choice import EngineName, Precision
-from vitrail.verbs.agreement import IMAGES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +56,8 @@ class EngineTable(Tabular):
     """Images in a second at that speed, if the model were nothing but such products; NaN where its cost is unknown."""
     reference: str
     """The engine with which the others are compared."""
+    images: str
+    """The images on which they are compared: how many, and where they come from."""
     failed: tuple[str, ...] = ()
     """Engines that were not measured, a sentence each."""
 
@@ -65,6 +66,7 @@ class EngineTable(Tabular):
         rows = [{name: _finite(value) for name, value in asdict(speed).items()} for speed in self.speeds]
         machine = {
             "reference": self.reference,
+            "images": self.images,
             "peak": self.peak,
             "limit": _finite(self.limit),
             "failed": list(self.failed),
@@ -91,7 +93,7 @@ class EngineTable(Tabular):
         limit = "" if math.isnan(self.limit) else f", {self.limit:.1f} images/s of this model"
         notes = (
             f"The limit in float32 is {2 * self.peak / 1e9:.0f} GFLOP/s{limit}: the fastest product of matrices here.",
-            f"Agreement and difference are to {self.reference}, on {IMAGES} images of the embedded sample.",
+            f"Agreement and difference are to {self.reference}, on {self.images}.",
             *self.failed,
         )
         title = f"{self.model}, {self.threads} threads"
