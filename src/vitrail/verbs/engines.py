@@ -59,10 +59,9 @@ def engines(
 
     `model` is a file that `vitrail.predict` takes, or a model in memory. Each engine runs in a process of its own, for
     every number of images in `batch`, for about `seconds` each; `engine` names some, by default all that are
-    installed. int8 is measured where images to `calibrate` with are given; engines
-    are then compared on others of these, not on the embedded sample. With `merge_tokens` every engine merges that
-    many tokens in each block, and is compared with torch that merges none. Times taken while other programs run are not
-    worth much.
+    installed. int8 is measured where images to `calibrate` with are given; engines are then compared on others of
+    these, not on the embedded sample. With `merge_tokens` every engine merges that many tokens in each block, and is
+    compared with torch that merges none. Times taken while other programs run are not worth much.
     """
     for number in batch:
         check_whole("batch", number, most=MOST_BATCH)
@@ -83,9 +82,8 @@ def engines(
             own: Precision = getattr(network.engine, "precision", "float32")
             choices = candidates(path, own, calibrate=calibrate, merge_tokens=merge_tokens)
             macs = math.nan if network.config is None else cost(network.config).macs
-            np.save(
-                Path(folder) / "pixels.npy", sample_pixels(network.engine.preprocessing, calibrate or "sample").numpy()
-            )
+            pixels = sample_pixels(network.engine.preprocessing, calibrate or "sample")
+            np.save(Path(folder) / "pixels.npy", pixels.numpy())
             used = torch.get_num_threads()
         with computing(threads, "cpu", note):
             peak = gemm_peak()
@@ -110,7 +108,7 @@ def engines(
         peak=peak,
         limit=peak / macs,
         reference=f"{choices[0].engine} in {choices[0].precision}",
-        images="the embedded sample" if calibrate is None else os.fspath(calibrate),
+        images=f"{len(pixels)} images of {'the embedded sample' if calibrate is None else os.fspath(calibrate)}",
         failed=tuple(failed),
     )
 
