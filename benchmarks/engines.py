@@ -14,7 +14,8 @@ by all products of the model: what the last block leaves out for the class token
 `--start-up` times whole processes, from start to end, that classify one photo: `vitrail predict` with the weights and
 with the exported file, and their memory beside that of a process with a tiny model, the runtime's floor.
 
-`--hold` waits for a line on stdin between making the contestants, which takes minutes, and timing them.
+`--files FOLDER` keeps the graphs; `--rounds 0` only makes them and starts everything once. `--hold` waits for a line on
+stdin between starting the contestants, which takes minutes, and timing them.
 """
 
 import argparse
@@ -34,10 +35,10 @@ from contest import compare, fastest_peer, gemm_peak, paired, race, save, show
 
 import vitrail
 from engine_contestants import CONTESTANTS, inputs, pixels, timm_model
-from vitrail.runtime.calibration import Calibration
+from vitrail.base.files import write_whole
 from vitrail.runtime.graph import Graph, make_program
 from vitrail.runtime.onnx_graph import onnx_bytes
-from vitrail.runtime.quantise import quantise
+from vitrail.runtime.quantise import Calibration, quantise
 
 HERE = Path(__file__).parent
 PASS_SECONDS = 0.4
@@ -45,31 +46,33 @@ PASS_SECONDS = 0.4
 
 
 def make_files(name: str, folder: Path, kinds: list[str]) -> None:
-    """Write the graphs that contestants run: ours and timm's, in float32 and in int8."""
-    if any(kind.startswith("vitrail o") for kind in kinds):
+    """Write the graphs that contestants run, unless they are there: ours and timm's, in float32 and in int8."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ours, ours8, timm, timm8 = (
+        folder / file for file in ("vitrail-float32.onnx", "vitrail-int8.onnx", "timm.onnx", "timm-int8.xml")
+    )
+    if any(kind.startswith("vitrail o") for kind in kinds) and not ours.exists():
         model = vitrail.create(name, gelu="erf", seed=0).eval()
         torch.nn.init.normal_(model.head.linear.weight, std=0.02)
-        pixels_in = vitrail.Preprocessing(image_size=(224, 224), mean=(0.5,) * 3, std=(0.5,) * 3)
-        graph = Graph(model, pixels_in)
-        content = onnx_bytes(make_program(graph), graph.names)
-        (folder / "vitrail-float32.onnx").write_bytes(content)
-        if any(kind.startswith("vitrail") and kind.endswith("int8") for kind in kinds):
-            noise = Calibration(shown=pixels(8), compared=pixels(4))
-            result = quantise(content, noise, agreement=0, threads=torch.get_num_threads(), note=print)
-            (folder / "vitrail-int8.onnx").write_bytes(result.content)
-    if any(kind.startswith("timm o") for kind in kinds):
-        example = torch.from_numpy(inputs(2))
+        graph = Graph(model, vitrail.Preprocessing(image_size=(224, 224), mean=(0.5,) * 3, std=(0.5,) * 3))
+        write_whole(ours, onnx_bytes(make_program(graph), graph.names))
+    if any(kind.startswith("vitrail") and is_int8(kind) for kind in kinds) and not ours8.exists():
+        noise = Calibration(shown=pixels(8), compared=pixels(4))
+        result = quantise(ours.read_bytes(), noise, agreement=0, threads=torch.get_num_threads(), note=print)
+        write_whole(ours8, result.content)
+    if any(kind.startswith("timm o") for kind in kinds) and not timm.exists():
         batch = {0: torch.export.Dim("batch")}
-        program = torch.export.export(timm_model(name), (example,), dynamic_shapes=(batch,))
-        torch.onnx.export(program, f=folder / "timm.onnx", input_names=["images"], external_data=False, dynamo=True)
-    if "timm openvino int8" in kinds:
+        program = torch.export.export(timm_model(name), (torch.from_numpy(inputs(2)),), dynamic_shapes=(batch,))
+        exported = torch.onnx.export(program, input_names=["images"], external_data=False, dynamo=True)
+        write_whole(timm, exported.model_proto.SerializeToString())
+    if "timm openvino int8" in kinds and not timm8.exists():
         import nncf
         import openvino
 
         data = nncf.Dataset([inputs(8)[place : place + 1] for place in range(8)])
-        graph = openvino.Core().read_model(folder / "timm.onnx")
+        graph = openvino.Core().read_model(timm)
         quantised = nncf.quantize(graph, data, subset_size=8, model_type=nncf.ModelType.TRANSFORMER)
-        openvino.save_model(quantised, folder / "timm-int8.xml")
+        openvino.save_model(quantised, timm8)
 
 
 class Worker:
@@ -144,7 +147,7 @@ def engines(args: argparse.Namespace) -> None:
         for threads in args.threads:
             torch.set_num_threads(threads)
             with tempfile.TemporaryDirectory(prefix="vitrail-engines-") as place:
-                folder = Path(place)
+                folder = (args.files or Path(place)) / name.replace("/", "-")
                 make_files(name, folder, kinds)
                 workers = [Worker(kind, name, folder, threads) for kind in kinds]
                 passes = {}
@@ -156,9 +159,9 @@ def engines(args: argparse.Namespace) -> None:
                 if args.hold:
                     print("ready", flush=True)
                     sys.stdin.readline()
-                peak = gemm_peak()
+                peak = gemm_peak() if args.rounds else 1.0
                 print(f"\n{name}, {threads} threads; GEMM peak {peak / 1e9:.0f} GFLOP/s", flush=True)
-                for batch in args.batches:
+                for batch in args.batches if args.rounds else ():
                     counts = {worker.kind: passes[worker.kind, batch] for worker in workers}
                     seconds = timed(workers, batch, args.rounds, counts)
                     title = f"{name}, batch {batch}, {threads} threads"
@@ -230,6 +233,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), help="contestants; all by default")
+    parser.add_argument("--files", type=Path, help="a folder that keeps the graphs for the next time")
     parser.add_argument("--hold", action="store_true", help="wait for a line on stdin before timing")
     parser.add_argument("--start-up", action="store_true", help="measure start-up and memory instead")
     args = parser.parse_args()
