@@ -15,8 +15,12 @@ from typing import Any
 
 import numpy as np
 
-TIMM = {"B/16": "vit_base_patch16_224", "S/16": "vit_small_patch16_224"}
-SHAPES = {"B/16": {}, "S/16": {"hidden_size": 384, "num_attention_heads": 6, "intermediate_size": 1536}}
+TIMM = {"B/16": "vit_base_patch16_224", "S/16": "vit_small_patch16_224", "Ti/16": "vit_tiny_patch16_224"}
+SHAPES = {
+    "B/16": {},
+    "S/16": {"hidden_size": 384, "num_attention_heads": 6, "intermediate_size": 1536},
+    "Ti/16": {"hidden_size": 192, "num_attention_heads": 3, "intermediate_size": 768},
+}
 Pass = Callable[[int], object]
 """Sends a batch of so many images through a network."""
 

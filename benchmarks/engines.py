@@ -34,7 +34,7 @@ import torch
 from contest import compare, fastest_peer, gemm_peak, paired, race, save, show
 
 import vitrail
-from engine_contestants import CONTESTANTS, inputs, pixels, timm_model
+from engine_contestants import CONTESTANTS, TIMM, inputs, pixels, timm_model
 from vitrail.base.files import write_whole
 from vitrail.runtime.graph import Graph, make_program
 from vitrail.runtime.onnx_graph import onnx_bytes
@@ -228,7 +228,7 @@ def start_up(args: argparse.Namespace) -> None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=["B/16", "S/16"], choices=["B/16", "S/16"])
+    parser.add_argument("--models", nargs="+", default=["B/16", "S/16"], choices=list(TIMM))
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     parser.add_argument("--rounds", type=int, default=8)

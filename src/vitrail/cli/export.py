@@ -65,7 +65,7 @@ def run(arguments: Arguments) -> None:
         arguments.out,
         format=arguments.format,
         raw=arguments.raw,
-        attention=_blocks(arguments.attention),
+        attention=blocks_of(arguments.attention),
         int8=arguments.int8,
         calibrate=arguments.calibrate,
         agreement=arguments.agreement,
@@ -85,7 +85,7 @@ def run(arguments: Arguments) -> None:
         print_tables(result.tables(), arguments)
 
 
-def _blocks(words: tuple[str, ...]) -> Literal["all"] | list[int] | None:
+def blocks_of(words: tuple[str, ...]) -> Literal["all"] | list[int] | None:
     """Read the blocks whose attention maps are wanted."""
     if words in ((), ("all",)):
         return "all" if words else None
