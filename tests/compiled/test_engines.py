@@ -29,9 +29,9 @@ def _cache(tmp_path, monkeypatch):
     monkeypatch.setenv("VITRAIL_CACHE", str(tmp_path / "cache"))
 
 
-def engine_of(config) -> TorchEngine:
+def engine_of(config, **pixels) -> TorchEngine:
     channels = config.channels
-    how = Preprocessing(image_size=config.image_size, mean=(0.4,) * channels, std=(0.3,) * channels)
+    how = Preprocessing(image_size=config.image_size, mean=(0.4,) * channels, std=(0.3,) * channels, **pixels)
     return TorchEngine(perturbed(config), how)
 
 
@@ -71,7 +71,7 @@ def test_the_table_has_every_engine_and_its_agreement() -> None:
 
 
 def test_int8_of_a_model_that_was_not_exported_is_calibrated_once_and_agrees(monkeypatch) -> None:
-    engine, notes = engine_of(vit_config(dim=64, mlp_dim=256)), []
+    engine, notes = engine_of(vit_config(dim=64, mlp_dim=256), geometry="crop", crop_fraction=0.8), []
     images = sample_pixels(engine.preprocessing)
     for kind in ("onnxruntime", "openvino"):
         choice = EngineChoice(engine=kind, precision="int8", calibrate="sample")
