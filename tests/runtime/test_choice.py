@@ -62,6 +62,12 @@ def test_int8_that_cannot_be_names_what_to_do(choice, words) -> None:
         make_engine(engine, EngineChoice(precision="int8", **choice))
 
 
+def test_int8_of_a_model_without_classes_is_refused() -> None:
+    engine = TorchEngine(perturbed(vit_config(num_classes=0)), PIXELS)
+    with pytest.raises(ConfigError, match="by the first class of images, but the model has no classes; use float32"):
+        make_engine(engine, EngineChoice(engine="onnxruntime", precision="int8", calibrate="sample"))
+
+
 def test_settings_that_nothing_would_read_are_refused() -> None:
     with pytest.raises(ConfigError, match="`calibrate` is for int8 alone; give `precision=int8` beside it"):
         EngineChoice(engine="openvino", calibrate="sample")

@@ -15,6 +15,7 @@ from vitrail.runtime.calibration import read_calibration
 from vitrail.runtime.choice import PACKAGES, EngineChoice, Precision, check_installed, check_session
 from vitrail.runtime.engine import Engine, TorchEngine
 from vitrail.runtime.graph_engine import GraphEngine
+from vitrail.runtime.quantise import check_classes
 from vitrail.runtime.stored_graph import stored_graph, stored_int8
 
 DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -76,6 +77,8 @@ def _in_precision(model: Model, precision: Precision | None) -> Model:
 def _graph_engine(name: str, model: Model, pixels: Preprocessing, choice: EngineChoice, note: Note) -> GraphEngine:
     """Return an engine for the graph of a model, which is stored for the next time."""
     precision = choice.precision or "float32"
+    if precision == "int8":
+        check_classes(model.config.num_classes)
     graph, source = stored_graph(_in_precision(model, "float32"), pixels, note, merge_tokens=choice.merge_tokens)
     if precision == "int8" and choice.calibrate is not None:
         check_session("onnxruntime")  # it quantises for both

@@ -56,6 +56,12 @@ class Quantised:
         )
 
 
+def check_classes(classes: int) -> None:
+    """Refuse a model without classes, since it is by first classes that layers are left in float32."""
+    if not classes:
+        raise ConfigError("int8 is checked by the first class of images, but the model has no classes; use float32.")
+
+
 def quantise(content: bytes, images: Calibration, *, agreement: float, threads: int, note: Note) -> Quantised:
     """Quantise a graph; until `agreement` is reached, from 0 to 1, the costliest layers stay in float32."""
     onnx = require("onnx", extra="onnx", purpose="quantising a graph")

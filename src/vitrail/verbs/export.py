@@ -31,7 +31,7 @@ from vitrail.runtime.fitting import check_expressible
 from vitrail.runtime.graph_engine import exported_engine
 from vitrail.runtime.onnx_graph import OPSET, check_opset
 from vitrail.runtime.page_folder import check_page, write_page
-from vitrail.runtime.quantise import Calibration, quantise
+from vitrail.runtime.quantise import Calibration, check_classes, quantise
 from vitrail.runtime.write import SUFFIXES, ExportFormat, make_card, write_export
 from vitrail.verbs.agreement import compare
 from vitrail.verbs.evaluate import evaluate
@@ -143,6 +143,7 @@ def export(
         )
         reduce = None
         if int8 and calibrate is not None:
+            check_classes(engine.num_outputs)
             images = read_calibration(calibrate, engine.preprocessing, card.entry)
             reduce = partial(_quantise, card=card, images=images, agreement=agreement / 100, note=note)
         card = write_export(engine.model, card, path, form, opset=opset, quantise=reduce)
