@@ -89,10 +89,18 @@ class Worker:
 
     def run(self, batch: int, passes: int) -> float:
         """Compute, and return the seconds of one pass."""
+        self.ask(batch, passes)
+        return self.answer()
+
+    def ask(self, batch: int, passes: int) -> None:
+        """Let it compute."""
         assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.write(f"{batch} {passes}\n")
         self.process.stdin.flush()
+
+    def answer(self) -> float:
+        """Wait for what was asked, and return the seconds of one pass."""
+        assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith('{"seconds"'):
                 answer = json.loads(line)
@@ -150,12 +158,16 @@ def engines(args: argparse.Namespace) -> None:
                 folder = (args.files or Path(place)) / name.replace("/", "-")
                 make_files(name, folder, kinds)
                 workers = [Worker(kind, name, folder, threads) for kind in kinds]
-                passes = {}
-                for worker in workers:  # compile, find memory, and see how many passes fill a round
-                    for batch in args.batches:
-                        worker.run(batch, 1)
-                        first = worker.run(batch, 1)
-                        passes[worker.kind, batch] = max(1, round(PASS_SECONDS / first))
+                for batch in args.batches:  # compile and find memory, all at once
+                    for worker in workers:
+                        worker.ask(batch, 1)
+                    for worker in workers:
+                        worker.answer()
+                passes = {
+                    (worker.kind, batch): max(1, round(PASS_SECONDS / worker.run(batch, 1)))
+                    for worker in workers
+                    for batch in args.batches
+                }
                 if args.hold:
                     print("ready", flush=True)
                     sys.stdin.readline()
