@@ -45,9 +45,10 @@ def match(metric: Metric, count: int, prefix: int) -> Matching:
     rows, columns = (torch.arange(side, device=metric.device) for side in cosines.shape[1:])
     apart = (rows < (prefix + 1) // 2)[:, None] | (columns < prefix // 2)
     likeness, partner = cosines.masked_fill(apart, -torch.inf).max(dim=2)
-    order = likeness.argsort(dim=1, descending=True, stable=True)
-    merged = order[:, :count]
-    return Matching(kept=order[:, count:].sort(dim=1).values, merged=merged, into=partner.gather(1, merged))
+    order = likeness.topk(likeness.shape[1], dim=1).indices  # a sort that every runtime has
+    merged, alone = order[:, :count], order[:, count:]
+    kept = alone.topk(alone.shape[1], dim=1, largest=False).values
+    return Matching(kept=kept, merged=merged, into=partner.gather(1, merged))
 
 
 def add_merged(values: Metric, matching: Matching, prefix: int) -> Float[Tensor, "batch fewer width"]:
