@@ -270,7 +270,13 @@ def test_a_plan_with_impossible_steps_is_refused_by_name(tmp_path) -> None:
     [
         ({"a b": {}, "a-b": {}}, "'a b' and 'a-b', whose folders would have the same name"),
         ({"猫": {}, "犬": {}}, "whose folders would have the same name"),
-        ({"day": {"seed": datetime.date(2026, 11, 17)}}, "'day' has a setting that is not a plain, finite value"),
+        (
+            {"day": {"schedule.peak": datetime.date(2026, 11, 17)}},
+            "'day' has a setting that is not a plain, finite value",
+        ),
+        ({"mine": {"seed": 5}}, "'mine' sets seed, which a study decides for all of its runs"),
+        ({"mine": {"steps": 5}}, "'mine' sets steps, which a study decides"),
+        ({"mine": {"data.where": "/etc"}}, "'mine' sets data.where, which a study decides"),
         ({"nan": {"schedule.peak": float("nan")}}, "'nan' has a setting that is not a plain, finite value"),
     ],
 )
@@ -286,3 +292,11 @@ def test_a_file_that_is_not_a_study_is_refused_by_name(tmp_path, content: bytes)
     (tmp_path / "x.toml").write_bytes(content)
     with pytest.raises(InputError, match=r"x\.toml is not (a study in TOML|text in UTF-8)"):
         vitrail.study(tmp_path / "x.toml", steps=1)
+
+
+def test_a_name_that_no_page_can_show_does_not_cost_the_study(tmp_path) -> None:
+    study = rates(variants=lambda *_: product({"rate": {"\x1b]0;owned\x07": {}, "<script>": {}}}), claims=())
+    result = vitrail.study(study, data_file(tmp_path), steps=1, seeds=1, out=tmp_path / "study", note=str)
+    page = result.page.read_text()
+    assert "\x1b" not in page
+    assert "<script>" not in page

@@ -34,6 +34,7 @@ class OpenVinoSession:
             "INFERENCE_PRECISION_HINT": HINTS[precision],
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
+            "ENABLE_CPU_PINNING": False,  # else processes side by side all compute on the same core
         }
         try:
             core = runtime.Core()
@@ -61,7 +62,7 @@ class OpenVinoSession:
             request = self.requests.own = self.compiled.create_infer_request()
         try:
             request.infer([images])
-        except RuntimeError as error:
+        except Exception as error:  # of several kinds, by what does not fit
             raise run_error(self.called, f"OpenVINO {self.version}", images, error) from None
         return [request.get_output_tensor(self.places[name]).data.copy() for name in outputs]
 

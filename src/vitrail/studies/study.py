@@ -18,6 +18,8 @@ from vitrail.model.family import ModelConfig
 from vitrail.runs.draft import Facts
 
 Value = str | int | float
+OWN = ("seed", "steps", "minutes", "data.where", "data.others", "data.root", "data.split_seed")
+"""Settings of its runs that a study decides itself."""
 _STRANGE = re.compile(r"[^A-Za-z0-9.]+")
 Task = Literal["train", "enlarge", "transfer", "pretrain", "speed"]
 """What a cell does: train a classifier; train on small images and fine-tune on large ones; train on one data set and
@@ -127,6 +129,10 @@ def check_variants(study: Study, variants: Sequence[Variant]) -> None:
                 "name; give one of them another."
             )
     for variant in variants:
+        if own := sorted(path for path in variant.settings if path in OWN):
+            raise ConfigError(
+                f"the variant {variant.name!r} sets {own[0]}, which a study decides for all of its runs; leave it out."
+            )
         try:
             json.dumps(to_dict(variant), allow_nan=False)
         except (TypeError, ValueError) as error:
