@@ -145,6 +145,17 @@ def test_pooling_at_the_top_of_a_timm_folder_is_read(tmp_path) -> None:
     close(vitrail.load(path)(images), model(images), 1e-5)
 
 
+@pytest.mark.parametrize("pool", ["attention", "mean"])
+@pytest.mark.parametrize("pool_prefix", [True, False])
+def test_a_timm_folder_states_whether_pooling_sees_the_class_token(pool, pool_prefix, tmp_path) -> None:
+    config = vit_config(pool=pool, class_token=True, pool_prefix=pool_prefix, gelu="erf", **SQUARE)
+    model, path = timm_folder(config, tmp_path)
+    arguments = json.loads((path / "config.json").read_text())["model_args"]
+    assert arguments.get("pool_include_prefix", False) == pool_prefix
+    images = images_for(config)
+    close(vitrail.load(path)(images), model(images), 1e-5)
+
+
 def test_a_norm_after_pooling_that_its_architecture_has_not_is_asked_about(tmp_path) -> None:
     """MAE's fine-tuned models are B/16 with a mean and fc_norm; timm's B/16 has a class token and none."""
     config = vit_config(pool="mean", class_token=True, norm_pooled=True, gelu="erf", num_heads=12, dim=48, **SQUARE)
