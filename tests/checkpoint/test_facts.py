@@ -220,9 +220,17 @@ def test_another_model_of_transformers_with_timms_names_is_refused_by_its_type(t
     close(vitrail.load(path)(images), model(images), 1e-5)
 
 
-def test_a_rectangle_of_a_timm_folder_is_read_as_one(tmp_path) -> None:
+@pytest.mark.parametrize("stated", ["img_size", "input_size"])
+def test_a_rectangle_of_a_timm_folder_is_read_as_one(stated, tmp_path) -> None:
+    """In the arguments, whatever images the published model is for, or as those images."""
     config = vit_config(image_size=(8, 32), patch_size=(4, 4), gelu="erf")
     model, path = timm_folder(config, tmp_path)
+    settings = json.loads((path / "config.json").read_text())
+    if stated == "img_size":
+        settings["pretrained_cfg"]["input_size"] = [3, 224, 224]
+    else:
+        del settings["model_args"]["img_size"]
+    (path / "config.json").write_text(json.dumps(settings))
     loaded = vitrail.load(path)
     assert loaded.config.image_size == (8, 32)
     images = images_for(config)
