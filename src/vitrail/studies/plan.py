@@ -5,24 +5,23 @@ the first cell; the steps are as many as make all cells together fill the minute
 that every process, and every resumed one, makes the same runs.
 """
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.numbers import check_whole
 from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, setting_differences, to_dict
 from vitrail.runs.folder import write_json
-from vitrail.studies.study import Study, Variant
+from vitrail.studies.study import Study, Variant, folder_name
 
 PLAN, CELL = "study.json", "cell.json"
 FEWEST_STEPS = 20
 """Fewest steps of a run: with fewer, every variant is at chance."""
 OVERHEAD = 4.0
 """Seconds of a cell outside its steps and its evaluation: data, model file, report."""
-_PLAIN = re.compile(r"[^A-Za-z0-9.]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +35,14 @@ class StudyPlan:
     minutes: float | None
     steps: int
     """Updates of each run."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of every variant, by its name."""
+    images: tuple[str, ...] = ()
+    """A digest of the names and classes of the images of each data set."""
+
+    def __post_init__(self) -> None:
+        """Refuse a plan that was edited into one that cannot be carried out."""
+        check_whole("steps", self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +75,7 @@ class Pace:
 def cells_of(folder: Path, variants: Sequence[Variant], seeds: int) -> list[Cell]:
     """Return all cells, seed by seed, so that every variant has a result early."""
     return [
-        Cell(variant=variant, seed=seed, folder=folder / "cells" / f"{_PLAIN.sub('-', variant.name)}-{seed}")
+        Cell(variant=variant, seed=seed, folder=folder / "cells" / f"{folder_name(variant.name)}-{seed}")
         for seed in range(seeds)
         for variant in variants
     ]

@@ -1,5 +1,6 @@
 """Carry out a study: every cell once, by one process or many, and one page with the answer."""
 
+import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ from vitrail.base.numbers import check_whole
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, to_dict
-from vitrail.runs.data import absolute, open_run_data
+from vitrail.runs.data import RunData, absolute, open_run_data
 from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Facts
 from vitrail.runs.execution import Device
@@ -83,7 +84,8 @@ def conduct_study(
     chosen = find_study(name)
     places = tuple(absolute(str(place)) for place in ([data] if isinstance(data, str | Path) else data))
     _check(chosen, places, minutes=minutes, steps=steps, seeds=seeds)
-    facts = _facts(places[0])
+    opened = {place: open_run_data(DataConfig(where=place), seed=0) for place in places}
+    facts = facts_of(opened[places[0]])
     variants = list(chosen.variants(facts, [Path(place).stem for place in places]))
     check_variants(chosen, variants)
     _check_sizes(chosen, facts, variants, places[0])
@@ -97,6 +99,8 @@ def conduct_study(
         "variants": [one.name for one in variants],
         "seeds": seeds,
         "minutes": minutes,
+        "settings": {one.name: to_dict(one) for one in variants},
+        "images": [_digest(opened[place]) for place in places],
     }
     plan = _plan(bench, folder, variants, asked, steps=steps, note=note)
     if chosen.task == "speed":
@@ -130,8 +134,9 @@ def _check(chosen: Study, places: Sequence[str], *, minutes: float | None, steps
         raise ConfigError(f"the study {chosen.name} takes {need}, but `data` names {len(places)}.")
 
 
-def _facts(place: str) -> Facts:
-    return facts_of(open_run_data(DataConfig(where=place), seed=0))
+def _digest(data: RunData) -> str:
+    """Digest the names and classes of all images, by which a resumed study knows them again."""
+    return hashlib.sha256(f"{data.facts.train_digest} {data.facts.held_digest}".encode()).hexdigest()
 
 
 def _check_sizes(chosen: Study, facts: Facts, variants: Sequence[Variant], place: str) -> None:
@@ -163,13 +168,10 @@ def _plan(
                 continue
             with lease.kept(claim):
                 count = steps or _steps(bench, variants, asked, note)
-                values = {**asked, "data": tuple(asked["data"]), "variants": tuple(asked["variants"])}
-                write_plan(folder, StudyPlan(steps=count, **values))
+                write_plan(folder, from_dict(StudyPlan, {**asked, "steps": count}))
                 return count
 
-    count = bench.ranks.follow(settle_plan)
-    values = {**asked, "data": tuple(asked["data"]), "variants": tuple(asked["variants"])}
-    return StudyPlan(steps=count, **values)
+    return from_dict(StudyPlan, {**asked, "steps": bench.ranks.follow(settle_plan)})
 
 
 def _steps(bench: Bench, variants: Sequence[Variant], asked: dict[str, Any], note: Note) -> int:
@@ -254,4 +256,10 @@ def _carry_out(bench: Bench, cell: Cell, failed: dict[str, str], note: Note) -> 
 
 
 def _read(cell: Cell) -> CellResult:
-    return from_dict(CellResult, read_json(cell.file), where=f"the figures in {cell.file}")
+    result = from_dict(CellResult, read_json(cell.file), where=f"the figures in {cell.file}")
+    if (result.variant, result.seed) != (cell.variant.name, cell.seed):
+        raise InputError(
+            f"{cell.file} has the figures of {result.variant!r} with seed {result.seed}, but belongs to {cell.name}; "
+            "remove it, and the cell is carried out again."
+        )
+    return result
