@@ -145,6 +145,17 @@ def test_pooling_at_the_top_of_a_timm_folder_is_read(tmp_path) -> None:
     close(vitrail.load(path)(images), model(images), 1e-5)
 
 
+@pytest.mark.parametrize("pool", ["attention", "mean"])
+@pytest.mark.parametrize("pool_prefix", [True, False])
+def test_a_timm_folder_states_whether_pooling_sees_the_class_token(pool, pool_prefix, tmp_path) -> None:
+    config = vit_config(pool=pool, class_token=True, pool_prefix=pool_prefix, gelu="erf", **SQUARE)
+    model, path = timm_folder(config, tmp_path)
+    arguments = json.loads((path / "config.json").read_text())["model_args"]
+    assert arguments.get("pool_include_prefix", False) == pool_prefix
+    images = images_for(config)
+    close(vitrail.load(path)(images), model(images), 1e-5)
+
+
 def test_a_norm_after_pooling_that_its_architecture_has_not_is_asked_about(tmp_path) -> None:
     """MAE's fine-tuned models are B/16 with a mean and fc_norm; timm's B/16 has a class token and none."""
     config = vit_config(pool="mean", class_token=True, norm_pooled=True, gelu="erf", num_heads=12, dim=48, **SQUARE)
@@ -209,9 +220,17 @@ def test_another_model_of_transformers_with_timms_names_is_refused_by_its_type(t
     close(vitrail.load(path)(images), model(images), 1e-5)
 
 
-def test_a_rectangle_of_a_timm_folder_is_read_as_one(tmp_path) -> None:
+@pytest.mark.parametrize("stated", ["img_size", "input_size"])
+def test_a_rectangle_of_a_timm_folder_is_read_as_one(stated, tmp_path) -> None:
+    """In the arguments, whatever images the published model is for, or as those images."""
     config = vit_config(image_size=(8, 32), patch_size=(4, 4), gelu="erf")
     model, path = timm_folder(config, tmp_path)
+    settings = json.loads((path / "config.json").read_text())
+    if stated == "img_size":
+        settings["pretrained_cfg"]["input_size"] = [3, 224, 224]
+    else:
+        del settings["model_args"]["img_size"]
+    (path / "config.json").write_text(json.dumps(settings))
     loaded = vitrail.load(path)
     assert loaded.config.image_size == (8, 32)
     images = images_for(config)

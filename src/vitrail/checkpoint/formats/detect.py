@@ -16,7 +16,7 @@ from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.formats.all import FORMATS
 from vitrail.checkpoint.formats.folder import FOLDER_FILES, read_json
 from vitrail.checkpoint.formats.format import Weights
-from vitrail.checkpoint.formats.huggingface_types import refusal
+from vitrail.checkpoint.formats.huggingface_types import ALIASES, TYPES, refusal
 from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.formats.released import with_plain_names
 from vitrail.checkpoint.formats.shards import INDEXES, open_shards
@@ -148,19 +148,17 @@ def _recognise(source: TensorSource, path: Path, hints: Hints, stated: Mapping[s
     pixels = _beside(path, "preprocessor_config.json")
     settings = _beside(path, "open_clip_config.json" if path.name.startswith("open_clip") else "config.json")
     settings = settings or dict(stated or {})
+    kind = settings.get("model_type")
+    if isinstance(kind, str) and kind not in {*TYPES, *ALIASES, _TIMM_IN_TRANSFORMERS}:
+        raise CheckpointError(refusal(kind, source.origin))  # names may be like those of another library
     released = with_plain_names(source)
     source, names = released.source, set(released.source)
     hints = {**released.hints, **hints}
-    kind = settings.get("model_type")
     for form in FORMATS:
         if form.read is not None and form.recognises(names):
-            if isinstance(kind, str) and form.name != "huggingface" and kind != _TIMM_IN_TRANSFORMERS:
-                break  # another model of transformers, whose names are like those of another library
             weights = Weights(source=source, hints=hints, settings=settings, pixels=pixels)
             contents = form.read(weights)
             return contents.noting(*released.notes)
-    if isinstance(kind, str):
-        raise CheckpointError(refusal(kind, source.origin))
     raise CheckpointError(why_unknown(names, source.origin))
 
 
