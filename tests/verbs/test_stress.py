@@ -52,6 +52,10 @@ def test_the_files_hold_what_the_result_says(workplace: Path, resnet: Path) -> N
     narrow, wide = result.tables()[-1], result.tables(wide=True)[-1]
     assert [row[:-1] for row in wide.rows] == list(narrow.rows)
     assert all(any(row[-1] in note for note in narrow.notes) for row in wide.rows)
+    assert narrow.notes[0].endswith("What was published:")
+    assert wide.notes[0].endswith("that is left.")
+    assert "Mean over 1 corruption" in page
+    assert "Mean over 1 corruptions" not in page
     assert result._repr_html_()
     again = vitrail.stress(["model.safetensors", resnet], "photos", **settings, **QUIET).to_dict()
     assert again == {name: value for name, value in result.to_dict().items() if name not in ("folder", "page")}

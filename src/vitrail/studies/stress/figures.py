@@ -9,7 +9,8 @@ from jaxtyping import Float
 
 from vitrail.base.scores import interval
 from vitrail.evaluation.bootstrap import DrawCounts, Interval, bootstrap
-from vitrail.studies.stress.catalogue import Level, StressTest
+from vitrail.studies.stress.catalogue import StressTest
+from vitrail.studies.stress.changes import Level
 from vitrail.studies.stress.measure import Answers
 
 
