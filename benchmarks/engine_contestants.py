@@ -65,7 +65,7 @@ def torch_peer(kind: str, name: str, _: Path, threads: int) -> Pass:
     model = timm_model(name) if kind.startswith("timm") else huggingface_model(name)
     if kind.endswith("compiled"):
         torch._inductor.config.freezing = True
-        model = torch.compile(model)
+        model = torch.compile(model, dynamic=False)
 
     def run(batch: int) -> object:
         with torch.no_grad():

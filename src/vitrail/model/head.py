@@ -92,21 +92,21 @@ class Head(nn.Module):
 
     def pool_weights(self, tokens: KeptTokens) -> PoolWeights:
         """Return how much pooling reads of each token."""
-        weights = tokens.new_zeros(tokens.shape[:2])
+        count, first, prefix = tokens.shape[1], self.first_pooled, self.num_prefix
         match self.pool_kind:
             case "attention":
                 assert self.pool is not None  # noqa: S101 - made for this kind
-                weights[:, self.first_pooled :] = self.pool.weights(tokens[:, self.first_pooled :])
+                weights = self.pool.weights(tokens[:, first:])
+                return torch.cat([tokens.new_zeros(tokens.shape[0], first), weights], dim=1) if first else weights
             case "mean":
-                weights[:, self.first_pooled :] = 1 / (tokens.shape[1] - self.first_pooled)
+                shares = [0.0] * first + [1 / (count - first)] * (count - first)
             case "class-and-mean":
-                weights[:, 0] = 0.5
-                weights[:, self.num_prefix :] = 0.5 / (tokens.shape[1] - self.num_prefix)
+                shares = [0.5] + [0.0] * (prefix - 1) + [0.5 / (count - prefix)] * (count - prefix)
             case "distilled":
-                weights[:, :2] = 0.5
+                shares = [0.5] * 2 + [0.0] * (count - 2)
             case _:
-                weights[:, 0] = 1
-        return weights
+                shares = [1.0] + [0.0] * (count - 1)
+        return torch.tensor(shares, dtype=tokens.dtype, device=tokens.device).expand(tokens.shape[0], -1)
 
 
 def mean_of(tokens: KeptTokens, sizes: TokenSizes | None, first: int) -> Pooled:

@@ -159,11 +159,11 @@ class TorchEngine:
 
     @cached_property
     def _compiled(self) -> Callable[[Images], Tensor]:
-        return torch.compile(self._network, options=_FROZEN)
+        return torch.compile(self._network, options=_FROZEN, dynamic=False)  # one size, also beside another engine's
 
     @cached_property
     def _compiled_features(self) -> Callable[[Images], Tensor]:
-        return torch.compile(self._network.features, options=_FROZEN)
+        return torch.compile(self._network.features, options=_FROZEN, dynamic=False)
 
 
 class Merged(nn.Module):
