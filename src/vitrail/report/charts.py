@@ -60,6 +60,7 @@ class Chart:
     """Where numbers stand on the axis; None lets matplotlib choose."""
     log_x: bool = False
     """Whether the axis is logarithmic."""
+    log_y: bool = False
     slanted: bool = False
     """Whether the words on the axis are long, and slanted to fit."""
     whole: bool = False
@@ -75,7 +76,7 @@ class Chart:
             self.draw(axes, PAINTS)
             drawing = inline_svg(figure, name, f"{self.title}: {self.y_label} over {self.x_label}")
         keys = (
-            tag("span", tag("i", style=f"background:var(--{line.role})"), text(line.name), class_="key")
+            tag("span", tag("i", style=f"background:{_key(line)}"), text(line.name), class_="key")
             for line in self.lines
             if line.name
         )
@@ -98,8 +99,10 @@ class Chart:
 
     def draw(self, axes: "matplotlib.axes.Axes", colours: Mapping[str, str]) -> None:
         """Draw the curves and dress the axes."""
-        from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+        from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+        if self.log_y:
+            axes.set_yscale("log", nonpositive="mask")
         for line in self.lines:
             colour = colours[line.role]
             if line.low is not None and line.high is not None and line.dots == "only":
@@ -119,6 +122,7 @@ class Chart:
         axes.set_ylim(*self.y_range)
         if self.log_x:
             axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.xaxis.set_minor_locator(NullLocator())
         if self.x_ticks is not None:
@@ -126,7 +130,10 @@ class Chart:
         elif self.whole:
             axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: self.x_axis(value)))
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+        if self.log_y:
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        else:
+            axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: self.y_axis(value)))
         if self.slanted:
             for label in axes.get_xticklabels():
@@ -134,3 +141,9 @@ class Chart:
         axes.set_xlabel(self.x_label, color=colours["muted"])
         axes.set_ylabel(self.y_label, color=colours["muted"])
         dress(axes, colours)
+
+
+def _key(line: Line) -> str:
+    """Return the colour of a line in a key, or the pattern of a dashed one."""
+    colour = f"var(--{line.role})"
+    return f"repeating-linear-gradient(90deg,{colour} 0 3px,transparent 3px 5px)" if line.dashed else colour

@@ -37,15 +37,18 @@ class Lease:
         claim = self.folder / f"claim-{0 if last is None else _number(last) + 1}"
         try:
             handle = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        except FileExistsError:
+        except (FileExistsError, FileNotFoundError):  # another was faster, or removes the folder
             return None
         with os.fdopen(handle, "w") as file:
             file.write(json.dumps({"machine": platform.node(), "process": os.getpid(), "begun": _begun(os.getpid())}))
         return claim
 
     @contextmanager
-    def kept(self, claim: Path) -> Iterator[None]:
-        """Show signs of life while the block lasts, and remove the claim after it."""
+    def kept(self, claim: Path | None) -> Iterator[None]:
+        """Show signs of life while the block lasts, and remove the claim after it; ranks without it only work."""
+        if claim is None:
+            yield
+            return
         ended = threading.Event()
 
         def beat() -> None:

@@ -15,13 +15,13 @@ from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, setting_differences, to_dict
 from vitrail.runs.folder import write_json
-from vitrail.studies.study import Study, Variant
+from vitrail.studies.study import Variant
 
 PLAN, CELL = "study.json", "cell.json"
 FEWEST_STEPS = 20
 """Fewest steps of a run: with fewer, every variant is at chance."""
 OVERHEAD = 4.0
-"""Seconds of a cell outside its steps and its evaluation: data, model file, report."""
+"""Seconds of a run outside its steps and its evaluations: data, model file, report."""
 _PLAIN = re.compile(r"[^A-Za-z0-9.]+")
 
 
@@ -59,10 +59,12 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """Seconds of a step and of an evaluation of one variant."""
+    """What the cells of one variant take, in seconds, but for their number of steps."""
 
     step: float
-    evaluation: float
+    """Of each step of the plan: those of the two runs of a chain together."""
+    fixed: float
+    """Evaluations, and the rest outside of steps."""
 
 
 def cells_of(folder: Path, variants: Sequence[Variant], seeds: int) -> list[Cell]:
@@ -74,11 +76,10 @@ def cells_of(folder: Path, variants: Sequence[Variant], seeds: int) -> list[Cell
     ]
 
 
-def steps_within(study: Study, paces: Sequence[Pace], *, minutes: float, seeds: int, measured: float) -> int:
+def steps_within(paces: Sequence[Pace], *, minutes: float, seeds: int, measured: float) -> int:
     """Return the steps of each run that fill the minutes, or refuse too few and report how many are needed."""
-    runs = 1 if study.task == "train" else 2
-    fixed = measured + seeds * runs * sum(pace.evaluation + OVERHEAD for pace in paces)
-    step = seeds * sum(pace.step for pace in paces)  # both runs of a chain share the steps
+    fixed = measured + seeds * sum(pace.fixed for pace in paces)
+    step = seeds * sum(pace.step for pace in paces)
     steps = int((60 * minutes - fixed) / step)
     if steps < FEWEST_STEPS:
         need = (fixed + FEWEST_STEPS * step) / 60
