@@ -43,7 +43,7 @@ def chart_grid(
             place.set_axis_off()
         if alike and names[0]:
             handles, labels = axes[0].get_legend_handles_labels()
-            most = max(int(2.5 * columns), 1)
+            most = max(int(wide * columns / 1.2), 1)
             figure.legend(handles, labels, loc="outside upper center", ncols=most, frameon=False, fontsize=9)
         drawn = io.BytesIO()
         figure.savefig(drawn, format=kind, dpi=120, metadata={"Date": None} if kind == "svg" else None)

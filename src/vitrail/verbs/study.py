@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from vitrail.base.errors import ConfigError, RankError, VitrailError
-from vitrail.base.notes import Note, logged
+from vitrail.base.notes import Note, logged, unheard
 from vitrail.base.numbers import check_whole
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
@@ -73,7 +73,7 @@ def conduct_study(
     note: Note,
 ) -> StudyResult:
     """Settle a study and carry out whatever is not finished; every rank calls it."""
-    chosen = find_study(name)
+    chosen, note = find_study(name), note if ranks.first else unheard
     places = tuple(absolute(str(place)) for place in ([data] if isinstance(data, str | Path) else data))
     _check(chosen, places, minutes=minutes, steps=steps, seeds=seeds)
     opened = [open_run_data(DataConfig(where=place), seed=0) for place in places]

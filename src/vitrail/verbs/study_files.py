@@ -101,6 +101,7 @@ def chart_of(result: StudyResult, measure: str) -> Chart:
     return replace(
         chart,
         x_label=chart.x_label.replace("exaFLOPs", "teraFLOPs"),  # our models are that much smaller
+        y_label="accuracy" if share else WORDS.get(measure, measure),
         y_axis=_percent if share else "{:g}".format,
         log_y=not share and study.task == "speed",
         x_ticks=chart.x_ticks or ticks or None,
@@ -126,13 +127,13 @@ class _Mark:
     x: float | None
     """None where only the name counts."""
     y: float
-    deviation: float | None = None
+    deviation: float = 0.0
 
 
 def _chart(marks: Sequence[_Mark], study: Study, title: str, order: Iterable[str] = ()) -> Chart:
     """Draw marks over the axis of a study, or over their names."""
     named = all(mark.x is None for mark in marks)
-    lines = list(dict.fromkeys(mark.line for mark in marks if mark.line or named)) or [""]
+    lines = list(dict.fromkeys(mark.line for mark in marks if mark.line or named)) or [""] * bool(marks)
     if known := [line for line in order if line in lines]:  # a family has one colour in both figures
         lines = known + [line for line in lines if line not in known]
     places = {mark.name: float(at) for at, mark in enumerate(marks)}
@@ -141,16 +142,16 @@ def _chart(marks: Sequence[_Mark], study: Study, title: str, order: Iterable[str
     for number, line in enumerate(lines):
         own = [mark for mark in marks if mark.line == line or not (mark.line or named)]
         x = np.array([places[mark.name] if mark.x is None else mark.x for mark in own])
-        order = np.argsort(x, kind="stable")
-        x, y = x[order], np.array([mark.y for mark in own])[order]
-        spread = None if own[0].deviation is None else np.array([mark.deviation for mark in own], dtype=float)[order]
+        ascending = np.argsort(x, kind="stable")
+        x, y = x[ascending], np.array([mark.y for mark in own])[ascending]
+        spread = np.array([mark.deviation for mark in own])[ascending]
         curves.append(
             Line(
                 name=line,
                 x=x,
                 y=y,
-                low=None if spread is None else y - spread,
-                high=None if spread is None else y + spread,
+                low=y - spread,
+                high=y + spread,
                 role=ROLES[number % len(ROLES)],
                 dashed=number >= len(ROLES),
                 dots="only" if named else "both",
@@ -160,7 +161,7 @@ def _chart(marks: Sequence[_Mark], study: Study, title: str, order: Iterable[str
         title=title,
         lines=curves,
         x_label="" if named else study.x_label,
-        y_label="",
+        y_label="accuracy",
         x_axis=(lambda value: words.get(round(value), "")) if named else _short,
         x_ticks=tuple(places.values()) if named else None,
         slanted=named,

@@ -114,7 +114,7 @@ def _pace(bench: Bench, variant: Variant) -> Pace:
     """Time the runs of a variant; two alike are timed once."""
     parts = [pace(settle(request, bench.ranks), for_seconds=TIMED) for request in _stand_ins(bench, variant)]
     shares = bench.study.shares(variant)
-    timed = [(share, part) for share, part in zip(shares, (parts[0], parts[-1]), strict=False)]
+    timed = list(zip(shares, (parts[0], parts[-1]), strict=False))
     return Pace(
         step=sum(share * part.step for share, part in timed),
         fixed=sum(evaluations(variant) * part.evaluation + OVERHEAD for _, part in timed),
