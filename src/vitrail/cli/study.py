@@ -1,6 +1,6 @@
 """Ask a question of the paper again: a grid of runs on your data within a budget, beside the paper's answer.
 
-NAME is one of `vitrail studies`, or a TOML file of your own. Every run gets the same number of steps, as many as make
+NAME is one of `vitrail studies`, or a TOML file of your own. Every cell gets the same number of steps, as many as make
 all of them fill --minutes. The same command resumes; it may run several times at once, also on several machines, with
 one folder --out: each takes free cells. The folder gets a page, the figure as PNG and SVG, a CSV of all cells and a
 JSON. See docs/studies.md.
@@ -28,11 +28,11 @@ class Arguments:
     name: Annotated[str, Positional, flag("NAME")]
     """A study of `vitrail studies`, or a TOML file."""
     data: Annotated[tuple[str, ...], flag("DATA [DATA ...]", "sample, the embedded Fashion-MNIST")] = ("sample",)
-    """What `vitrail data` opens; `transfer` takes several."""
+    """What `vitrail data` opens; `transfer` takes several, `data-size` a second one to measure on."""
     minutes: Annotated[float | None, flag("FLOAT", "none")] = None
     """The time of all runs together."""
     steps: Annotated[int | None, flag("INT", "as many as fit into --minutes")] = None
-    """Updates of each run, in place of --minutes."""
+    """Updates of each cell, in place of --minutes."""
     seeds: int = 3
     """Runs of each variant, each with another seed."""
     out: Annotated[str | None, flag("FOLDER", "runs/study-NAME-DATA")] = None

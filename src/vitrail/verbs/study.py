@@ -52,7 +52,7 @@ def study(
         (6, 1)
 
     `name` is one of `vitrail.list_studies()`, a TOML file, or a `Study`. `minutes` is the time of all cells together;
-    each run gets the same number of steps, as many as fit (docs/studies.md has the rule); `steps` sets them instead.
+    each cell gets the same number of steps, as many as fit (docs/studies.md has the rule); `steps` sets them instead.
     Called again it resumes; several processes, also on several machines, may work in one folder `out` at the same time.
     A cell that diverges is a result; one that fails otherwise is named, and tried again by the next call.
     """
