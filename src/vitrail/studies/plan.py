@@ -1,8 +1,8 @@
 """The plan of a study in its folder: `study.json`; the cells, and how a budget of minutes becomes steps.
 
-The rule: every cell of a study has the same number of steps; the two runs of a chain share them. Each variant's step and evaluation are timed once, before
-the first cell; the steps are as many as make all cells together fill the minutes. They are written into the plan, so
-that every process, and every resumed one, makes the same runs.
+The rule: every cell of a study has the same number of steps; the two runs of a chain share them. Each variant's step
+and evaluation are timed once, before the first cell; the steps are as many as make all cells together fill the minutes.
+They are written into the plan, so that every process, and every resumed one, makes the same runs.
 """
 
 import re
