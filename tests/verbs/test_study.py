@@ -306,6 +306,16 @@ def test_a_budget_too_small_says_how_much_is_needed(tmp_path) -> None:
     assert not (tmp_path / "study").exists()
 
 
+def test_settings_of_every_run_are_set_by_path_and_part_of_the_plan(tmp_path) -> None:
+    data, out, settings = data_file(tmp_path), tmp_path / "study", {"model.mixer": "linear", "schedule.peak": 0.5}
+    result = vitrail.study(rates(claims=()), data, steps=2, seeds=1, settings=settings, out=out, note=lambda _: None)
+    config = json.loads((result.folder / "cells" / "low-0" / "run" / "config.json").read_text())
+    assert config["model"]["mixer"]["kind"] == "linear"
+    assert config["schedule"]["peak"] == 1e-4  # the variant's own
+    with pytest.raises(InputError, match="holds another study"):
+        vitrail.study(rates(claims=()), data, steps=2, seeds=1, out=out)
+
+
 def test_folders_of_others_are_refused(tmp_path) -> None:
     data, out = data_file(tmp_path), tmp_path / "study"
     vitrail.study(rates(claims=()), data, steps=2, seeds=1, out=out, note=lambda _: None)

@@ -6,6 +6,7 @@ one folder --out: each takes free cells. The folder gets a page, the figure as P
 JSON. See docs/studies.md.
 
 Example: vitrail study positions --data photos/ --minutes 60
+Example: vitrail study pooling --data photos/ --minutes 60 --set model.mixer=linear
 Example: vitrail study mine.toml --data photos/ --minutes 20 --seeds 5
 """
 
@@ -35,6 +36,8 @@ class Arguments:
     """Updates of each cell, in place of --minutes."""
     seeds: int = 3
     """Runs of each variant, each with another seed."""
+    set: Annotated[tuple[str, ...], flag("PATH=VALUE [...]", "none")] = ()
+    """Settings of every run by their path in config.json, such as model.mixer=window; those of a variant count more."""
     out: Annotated[str | None, flag("FOLDER", "runs/study-NAME-DATA")] = None
     """The folder of the study."""
     threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
@@ -48,6 +51,7 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Carry out the study, and print its tables."""
     from vitrail.cli.stoppable import carry_out
+    from vitrail.cli.train_flags import read_settings
     from vitrail.verbs.study import conduct_study
 
     failures: list[str] = []
@@ -66,6 +70,7 @@ def run(arguments: Arguments) -> int:
         minutes=arguments.minutes,
         steps=arguments.steps,
         seeds=arguments.seeds,
+        settings=read_settings(arguments.set),
         out=arguments.out,
         note=say,
     )

@@ -143,7 +143,7 @@ def request_of(kind: type[Any], flags: RunFlags) -> Any:
     keywords = {name: getattr(flags, name) for name in names}
     keywords["image_size"] = None if flags.image_size is None else parse_size(flags.image_size)
     keywords["micro_batch"] = _micro_batch(flags.micro_batch)
-    return kind(**keywords, settings=_settings(flags.set))
+    return kind(**keywords, settings=read_settings(flags.set))
 
 
 def _micro_batch(text: str | None) -> int | Literal["auto"] | None:
@@ -156,7 +156,8 @@ def _micro_batch(text: str | None) -> int | Literal["auto"] | None:
     return int(text)
 
 
-def _settings(assignments: tuple[str, ...]) -> dict[str, Any]:
+def read_settings(assignments: tuple[str, ...]) -> dict[str, Any]:
+    """Read settings by path from the words after --set."""
     settings = {}
     for assignment in assignments:
         path, equals, value = assignment.partition("=")

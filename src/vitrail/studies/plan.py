@@ -6,8 +6,8 @@ They are written into the plan, so that every process, and every resumed one, ma
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class StudyPlan:
     variants: tuple[str, ...]
     seeds: int
     minutes: float | None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of every run that begins with random weights, by path."""
     steps: int
     """Updates of each cell."""
 

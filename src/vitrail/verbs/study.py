@@ -1,10 +1,11 @@
 """Carry out a study: every cell once, by one process or many, and one page with the answer."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from vitrail.base.errors import ConfigError, RankError, VitrailError
 from vitrail.base.notes import Note, logged, unheard
@@ -40,6 +41,7 @@ def study(
     minutes: float | None = None,
     steps: int | None = None,
     seeds: int = 3,
+    settings: Mapping[str, Any] | None = None,
     out: File | None = None,
     threads: int | None = None,
     device: Device = "auto",
@@ -53,11 +55,14 @@ def study(
 
     `name` is one of `vitrail.list_studies()`, a TOML file, or a `Study`. `minutes` is the time of all cells together;
     each cell gets the same number of steps, as many as fit (docs/studies.md has the rule); `steps` sets them instead.
+    `settings` are those of every run, by their path, as {"model.mixer": "window"}; those of a variant count more.
     Called again it resumes; several processes, also on several machines, may work in one folder `out` at the same time.
     A cell that diverges is a result; one that fails otherwise is named, and tried again by the next call.
     """
     with training_frame(threads, device, None) as (ranks, stop):
-        return conduct_study(name, data, ranks, stop, minutes=minutes, steps=steps, seeds=seeds, out=out, note=note)
+        return conduct_study(
+            name, data, ranks, stop, minutes=minutes, steps=steps, seeds=seeds, settings=settings, out=out, note=note
+        )
 
 
 def conduct_study(
@@ -69,6 +74,7 @@ def conduct_study(
     minutes: float | None,
     steps: int | None,
     seeds: int,
+    settings: Mapping[str, Any] | None,
     out: File | None,
     note: Note,
 ) -> StudyResult:
@@ -82,7 +88,9 @@ def conduct_study(
     check_variants(chosen, variants)
     check_sizes(chosen, variants, opened)
     folder = Path(out or Path("runs") / f"study-{chosen.name}-{Path(places[0]).stem}")
-    bench = Bench(study=chosen, data=places, facts=facts, steps=1, ranks=ranks, stop=stop)
+    bench = Bench(
+        study=chosen, data=places, facts=facts, settings=dict(settings or {}), steps=1, ranks=ranks, stop=stop
+    )
     if enter(folder) is None:
         check_runs(bench, variants)
     plan = StudyPlan(
@@ -91,6 +99,7 @@ def conduct_study(
         variants=tuple(variant.name for variant in variants),
         seeds=seeds,
         minutes=minutes,
+        settings=bench.settings,
         steps=steps or 1,
     )
     plan = settle_plan(bench, folder, variants, plan, steps=steps, note=note)
