@@ -26,6 +26,7 @@ EVERYTHING = [
     *("--averaging", "0.99", "--mixup", "0.2", "--dropout", "0.1", "--micro-batch", "16", "--drop-patches", "0.25"),
     *("--set", 'stages=[{"until":0.5,"image_size":[16,16]}]'),
 ]
+RUNS = ("plain", "everything", "resumed", "tuned", "ddp", "fsdp", "mae", "dino")
 
 
 def vitrail(folder: Path, *words: str, ranks: int = 1) -> str:
@@ -85,13 +86,15 @@ def digests(folder: Path) -> dict[str, object]:
     adam = ("--steps", "20", "--optimizer", "adam", "--learning-rate", "0.001")
     vitrail(folder, "train", "sample", *adam, "--out", "ddp", ranks=2)
     vitrail(folder, "train", "sample", *adam, "--shard", "--out", "fsdp", ranks=2)
+    vitrail(folder, "pretrain", "sample", "--objective", "mae", "--steps", "20", "--out", "mae")
+    vitrail(folder, "pretrain", "sample", "--objective", "dino", "--steps", "4", "--batch", "32", "--out", "dino")
     pictures(folder)
     model = "plain/model.safetensors"
     vitrail(folder, "evaluate", model, "sample", "--csv", "answers.csv")
     vitrail(folder, "predict", model, "images", "--out", "predictions.csv")
     shots = json.loads(vitrail(folder, "fewshot", model, "sample", "--shots", "1", "5", "--no-cache", "--json"))
     return {
-        **{name: run_of(folder / name) for name in ("plain", "everything", "resumed", "tuned", "ddp", "fsdp")},
+        **{name: run_of(folder / name) for name in RUNS},
         "sweep": weights(folder / "tuned/sweep/rate-0.03/model.safetensors"),
         "evaluate": hashlib.sha256((folder / "answers.csv").read_bytes()).hexdigest()[:16],
         "predict": hashlib.sha256((folder / "predictions.csv").read_bytes()).hexdigest()[:16],

@@ -14,6 +14,17 @@ from PIL import Image
 import vitrail
 from vitrail.cli.usage import Field, read_fields
 
+STUDY = """name = "smoothing"
+question = "Does it help?"
+[recipe]
+"model.dim" = 16
+"model.depth" = 1
+"model.num_heads" = 2
+"model.mlp_dim" = 32
+[factors.smoothing]
+none = {"objective.label_smoothing" = 0.0}
+some = {"objective.label_smoothing" = 0.1}
+"""
 SMALL = ["--steps", "1", "--batch", "4", "--image-size", "8", "--out", "out"]
 QUICK = ["--threads", "1", "--device", "cpu"]
 TINY = ["--set", "model.dim=16", "model.depth=1", "model.num_heads=2", "model.mlp_dim=32"]
@@ -32,6 +43,7 @@ COMMANDS = {
     "engines": ["in/model.safetensors", "--batch", "1", "--engine", "torch", "--seconds", "0.01", "--threads", "1"],
     "evaluate": ["in/model.safetensors", "in/photos", "--bootstrap", "100", *QUICK],
     "explain": ["in/model.safetensors", "in/photos/train", "--points", "3", *QUICK],
+    "export": ["in/model.safetensors", "out.onnx", "--threads", "1"],
     "fewshot": ["in/model.safetensors", "in/photos", "--shots", "1", "--no-cache", *QUICK],
     "finetune": ["in/photos", "--from", "in/model.safetensors", "--rates", "0.01", "--runs", "1", *SMALL, *QUICK],
     "inspect": ["in/model.safetensors", "--data", "in/photos", "--images", "4", *QUICK],
@@ -54,6 +66,8 @@ COMMANDS = {
         "100",
         *QUICK,
     ],
+    "studies": [],
+    "study": [*("in/study.toml", "--data", "in/photos", "--steps", "1", "--seeds", "1", "--out", "out"), *QUICK],
     "train": ["in/photos", *SMALL, *QUICK, *TINY],
     "verify": ["in/model.safetensors"],
     "vtab": ["in/model.safetensors", "in", "--tasks", "dtd", "--steps", "1", "--batch", "4", "--out", "out", *QUICK],
@@ -89,6 +103,8 @@ WORDS = [
     "B/16",
     "x" * 300,
 ]
+EXPORTS = ["strange/beside.xml", "strange/x.onnx", "strange/x.pt2", "strange/x.xml", "new.xml", "new.pt2", "in/x.onnx"]
+"""Where an exported model may be sent, besides."""
 MORE_NUMBERS = ["1", "7", "-0.0", "0.5", "1e30", "9" * 30, "1e400", "1_0", "\uff13", "0x10", " 1"]
 MORE_PATHS = [
     *("in/link.csv", "strange/notes.txt", "strange/photo.png", "x" * 300 + ".csv", "new"),
@@ -144,8 +160,12 @@ def make_place(place: Path) -> None:
         vitrail.save(model, place / f"in/{name}.safetensors", labels=["ant", f"b{OWNED}e"], preprocessing=pixels)
     (place / "in/list.csv").write_text("path,label\nphotos/train/ant/0.png,ant\nphotos/test/ant/1.png,ant\n")
     (place / "in/labels.txt").write_text("ant\nbee\n")
+    (place / "in/keys.txt").write_text("0123456789abcdef0123456789abcdef\n")
+    (place / "in/study.toml").write_text(STUDY)
     (place / "in/link.csv").symlink_to("list.csv")
     for name in ("notes.txt", "notes.csv", "page.html", "photo.png", "plot.svg", "photo.npz", "folder/config.json"):
+        (place / "strange" / name).write_text("precious\n")
+    for name in ("beside.bin", "x.onnx", "x.pt2", "x.xml"):
         (place / "strange" / name).write_text("precious\n")
     for split, numbers in (("train800val200", (0, 4, 2, 6)), ("test", (1, 3))):
         rows = [f"{number}.png {number // 2 % 2}\n" for number in numbers]
@@ -177,7 +197,8 @@ def more_of(field: Field) -> list[list[str]]:
 def _by_kind(field: Field, *values: list[str]) -> list[str]:
     """Choose the values of a whole number, a number, a path or a word."""
     is_path = any(name in field.metavar for name in READ)
-    return values[0 if field.kind is int else 1 if field.kind is float else 2 if is_path else 3]
+    chosen = values[0 if field.kind is int else 1 if field.kind is float else 2 if is_path else 3]
+    return [*chosen, *EXPORTS] if ".onnx" in field.metavar else chosen
 
 
 def _given(field: Field, values: list[str]) -> list[list[str]]:

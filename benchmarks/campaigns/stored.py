@@ -18,7 +18,7 @@ from vitrail.base.lines import read_lines
 from vitrail.evaluation.feature_files import read_features, write_features
 from vitrail.evaluation.features import Features
 from vitrail.prediction.parts import Parts
-from vitrail.runs.finetune import read_plan
+from vitrail.runs.finetune_plan import read_plan
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.series import read_table
 from vitrail.training.keeper import Keeper, read_checkpoint
@@ -165,12 +165,12 @@ def _by_suffix(file: str) -> m.Mutate:
     return m.json_file if file.endswith("json") else m.lines
 
 
-def write_photos(folder: Path) -> None:
-    """Write a few images of two classes, one of them broken."""
+def write_photos(folder: Path, *, broken: bool = True) -> None:
+    """Write a few images of two classes, perhaps one of them broken."""
     for number in range(9):
         path = folder / "ab"[number % 2] / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(picture(number)[: 40 if number == 8 else None])
+        path.write_bytes(picture(number)[: 40 if broken and number == 8 else None])
 
 
 def resumed(folder: Path) -> str:
@@ -203,9 +203,9 @@ def parts() -> list[Specimen]:
         features = Features(values=torch.ones(3, 4), read=np.ones(3, bool))
         write_features(folder, "key", features)
         files = contents(folder)
-    job, index = "x.csv.parts/job.json", "x.csv.parts/files.index"
+    job = "x.csv.parts/job.json"
     answers = next(file for file in files if file.endswith(".jsonl"))
-    changes = {job: m.json_file, index: m.safetensors(sign=True), answers: answered}
+    changes = {job: m.json_file, answers: answered}
     stored = {"key.safetensors": files["key.safetensors"]}
     return [
         *(

@@ -1,10 +1,12 @@
+import itertools
+
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics.pairwise import cosine_similarity
 
 from tests.tiny import close
-from vitrail.analysis.similarity import offset_similarity, position_similarity, shown_patches
+from vitrail.analysis.similarity import near_and_far, offset_similarity, position_similarity, shown_patches
 from vitrail.model.positions import sincos_2d
 
 
@@ -38,3 +40,16 @@ def test_relative_positions_compare_offsets_of_the_sequence_with_none() -> None:
         wanted = np.array([cosines[query - key + 12] for key in range(12)]).reshape(3, 4)
         close(grids[number], wanted, 1e-6)
     assert grids[1, 1, 3] == pytest.approx(1)
+
+
+def test_near_and_far_are_means_over_neighbours_and_over_patches_four_away() -> None:
+    grid, cosines = (5, 7), torch.randn(35, 5, 7, dtype=torch.float64)
+    near, far = [], []
+    for patch, other in itertools.product(range(35), range(35)):
+        down, right = abs(patch // 7 - other // 7), abs(patch % 7 - other % 7)
+        near += [float(cosines[patch].flatten()[other])] * (down + right == 1)
+        far += [float(cosines[patch].flatten()[other])] * (down**2 + right**2 >= 16)
+    assert near_and_far(cosines, torch.arange(35)) == pytest.approx((np.mean(near), np.mean(far)))
+    patches, _ = shown_patches(grid, most=3)
+    assert near_and_far(cosines[patches], patches)[0] != pytest.approx(np.mean(near))
+    assert np.isnan(near_and_far(torch.ones(4, 2, 2), torch.arange(4))[1])

@@ -9,7 +9,8 @@ import vitrail
 from tests.checkpoint.making import made, same_weights
 from tests.tiny import close, images_for, vit_config
 from vitrail import CheckpointError
-from vitrail.checkpoint.files import assemble, read
+from vitrail.checkpoint.assembly import assemble
+from vitrail.checkpoint.files import read
 
 transformers = pytest.importorskip("transformers")
 

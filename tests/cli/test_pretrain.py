@@ -19,7 +19,7 @@ from vitrail.base.lines import read_rows
 from vitrail.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-QUICK = ("--steps", "6", "--batch", "6", "--threads", "1", "--device", "cpu")
+QUICK = ("--steps", "6", "--batch", "6", "--threads", "1", "--device", "cpu", "--set", "model.depth=1")
 KINDS = ("masked-patch", "mae", "dino", "moco")
 
 
@@ -96,19 +96,20 @@ def test_the_objective_of_a_run_cannot_be_changed_by_its_config(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mae", "dino"])
 def test_ctrl_c_saves_and_the_same_command_resumes(kind: str, data: Path, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "vitrail", "pretrain", str(data), "--objective", kind, "--steps", "200"]
-    words += ["--batch", "6", "--threads", "1", "--device", "cpu", "--checkpoint-every", "1000"]
+    words = ["pretrain", str(data), "--objective", kind, "--steps", "100", "--batch", "6", "--threads", "1"]
+    words += ["--device", "cpu", "--checkpoint-every", "1000", "--evaluate-every", "50", "--out"]
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-    subprocess.run([*words, "--out", str(straight)], check=True, capture_output=True)
-    process = subprocess.Popen([*words, "--out", str(stopped)], stderr=subprocess.PIPE, text=True)
+    assert main([*words, str(straight)]) == 0
+    command = [sys.executable, "-m", "vitrail", *words, str(stopped)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while len(read_rows(stopped / "metrics.jsonl")) < 3 and process.poll() is None:
-        time.sleep(0.05)
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "the same command resumes from there" in said
     assert not (stopped / "model.safetensors").exists()
-    subprocess.run([*words, "--out", str(stopped)], check=True, capture_output=True)
+    assert main([*words, str(stopped)]) == 0
     assert (stopped / "metrics.jsonl").read_bytes() == (straight / "metrics.jsonl").read_bytes()
     assert same_weights(straight, stopped)
 

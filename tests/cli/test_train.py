@@ -18,7 +18,7 @@ from vitrail.base.lines import read_rows
 from vitrail.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-QUICK = ("--steps", "6", "--batch", "6", "--threads", "1", "--device", "cpu")
+QUICK = ("--steps", "6", "--batch", "6", "--threads", "1", "--device", "cpu", "--set", "model.depth=1")
 
 
 @pytest.fixture(scope="module")
@@ -318,22 +318,32 @@ def test_a_broken_image_ends_the_run_with_its_name_unless_it_may_be_skipped(
     assert "1 broken images" in capsys.readouterr().out
 
 
+SIGNALLED = ["--steps", "200", "--batch", "6", "--threads", "1", "--device", "cpu", "--checkpoint-every", "1000"]
+
+
+@pytest.fixture(scope="module")
+def straight(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was never stopped."""
+    out = tmp_path_factory.mktemp("straight") / "run"
+    assert main(["train", str(data), *SIGNALLED, "--out", str(out)]) == 0
+    return out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
-def test_a_signal_saves_and_the_same_command_goes_on(number: int, code: int, data: Path, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "vitrail", "train", str(data), "--steps", "400", "--batch", "6", "--threads", "1"]
-    words += ["--device", "cpu", "--checkpoint-every", "1000"]
-    straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-    subprocess.run([*words, "--out", str(straight)], check=True, capture_output=True)
-    process = subprocess.Popen([*words, "--out", str(stopped)], stderr=subprocess.PIPE, text=True)
+def test_a_signal_saves_and_the_same_command_resumes(
+    number: int, code: int, data: Path, straight: Path, tmp_path: Path
+) -> None:
+    stopped, words = tmp_path / "stopped", ["train", str(data), *SIGNALLED, "--out", str(tmp_path / "stopped")]
+    process = subprocess.Popen([sys.executable, "-m", "vitrail", *words], stderr=subprocess.PIPE, text=True)
     while len(read_rows(stopped / "metrics.jsonl")) < 3 and process.poll() is None:
-        time.sleep(0.05)
+        time.sleep(0.02)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == code, said
     assert "the same command resumes from there" in said
     assert not (stopped / "model.safetensors").exists()
-    subprocess.run([*words, "--out", str(stopped)], check=True, capture_output=True)
+    assert main(words) == 0
     assert (stopped / "metrics.jsonl").read_bytes() == (straight / "metrics.jsonl").read_bytes()
     ours, theirs = (vitrail.load(run / "model.safetensors").state_dict() for run in (straight, stopped))
     assert all(ours[name].equal(theirs[name]) for name in ours)

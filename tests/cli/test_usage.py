@@ -170,3 +170,10 @@ def test_help_of_a_light_verb_imports_neither_torch_nor_rich() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_every_positional_has_a_plain_name() -> None:
+    fields = [field for verb in VERBS for field in read_fields(import_module(f"vitrail.cli.{verb}").Arguments)]
+    positionals = {field.name for field in fields if field.positional}
+    assert not {name for name in positionals if set(name) & set("[]= ")}
+    assert "MODEL" in positionals

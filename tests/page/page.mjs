@@ -101,7 +101,12 @@ await scenario("overlay, slider, method, class and patch", async (page) => {
   await page.waitForFunction(() => /What the patch in row \d+, column \d+ attends to/.test(document.querySelector(".explained").textContent));
   assert.notEqual(await pixels(page), other);
   assert.equal(await page.isVisible(".layer"), true);
+  assert.equal(await page.isVisible(".class"), false); // attention knows no classes
+  const last = await pixels(page);
   await page.selectOption(".layer", "0");
+  await page.waitForFunction((before) => document.querySelector(".picture").toDataURL() !== before, last);
+  assert.match(await page.textContent(".explained"), /^What the patch/);
+  await page.locator(".picture").click({ position: { x: 60, y: 60 } });
   await page.waitForFunction(() => document.querySelector(".explained").textContent.startsWith("attention"));
   await page.locator(".picture").click({ position: { x: 60, y: 60 } });
   await page.waitForFunction(() => document.querySelector(".explained").textContent.startsWith("What the patch"));

@@ -18,7 +18,8 @@ from vitrail.base.ranks import Ranks
 from vitrail.runs.config import RunConfig
 from vitrail.runs.data import open_run_data
 from vitrail.runs.data_config import DataConfig
-from vitrail.runs.finetune import Finetuned, FinetunePlan, Finetuning, best_rate, read_plan, spread
+from vitrail.runs.finetune import Finetuned, Finetuning, best_rate, spread
+from vitrail.runs.finetune_plan import FinetunePlan, read_plan
 from vitrail.runs.folder import SERIES_LOCK, RunFolder
 from vitrail.runs.series import Row, Table
 from vitrail.runs.start import open_source

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 import vitrail
-from vitrail.base.errors import InputError
+from vitrail.base.errors import ConfigError, InputError
 from vitrail.model.config import ViTConfig
 from vitrail.model.resnet import ResNetConfig
 from vitrail.runs.start import Source, open_source, starting_model
@@ -90,3 +90,9 @@ def test_a_file_that_has_changed_is_refused(tmp_path: Path) -> None:
     other = replace(source.start, digest="0" * 64)
     with pytest.raises(InputError, match="has changed since this run was set up"):
         starting_model(other, source.config, CPU)
+
+
+def test_weights_of_another_kind_of_model_are_refused(tmp_path: Path) -> None:
+    _, source = _saved(tmp_path / "m.safetensors")
+    with pytest.raises(ConfigError, match=r"a Vision Transformer, but `model.kind` is 'resnet'"):
+        starting_model(source.start, ResNetConfig(blocks=(1, 1), width=8, norm_groups=4, num_classes=2), CPU)

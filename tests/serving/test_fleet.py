@@ -5,6 +5,7 @@ import pytest
 
 from tests.serving.making import parts, photo, save_model
 from vitrail.serving.jobs import FairQueue, Item, Options, Ticket
+from vitrail.serving.nursery import WorkerEndedError
 
 
 def ticket(seconds: float = 60.0) -> Ticket:
@@ -57,8 +58,6 @@ def test_a_worker_that_ends_is_replaced_and_its_images_are_tried_once_more(bench
         async def fragile(self, head, payload, seconds):
             if head["do"] == "compute" and not deaths:
                 deaths.append(len(head["tops"]))
-                from vitrail.serving.nursery import WorkerEndedError
-
                 raise WorkerEndedError
             return await call(self, head, payload, seconds)
 
@@ -70,6 +69,28 @@ def test_a_worker_that_ends_is_replaced_and_its_images_are_tried_once_more(bench
     statuses, ready, restarts = bench.run(scenario)
     assert statuses == [200] * 6
     assert (ready, restarts) == (2, 1)
+
+
+@pytest.mark.parametrize("steps", [("prepare",), ("compute",), ("prepare", "compute")], ids="-".join)
+def test_an_image_is_tried_once_more_and_not_twice(bench, steps) -> None:
+    ends = list(steps) if len(steps) > 1 else [*steps, *steps]
+
+    async def scenario(client, _):
+        call = bench.member.call
+
+        async def fragile(self, head, payload, seconds):
+            if ends and head["do"] == ends[0]:
+                ends.pop(0)
+                raise WorkerEndedError
+            return await call(self, head, payload, seconds)
+
+        bench.member.call = fragile
+        return await client.post("/v1/predict", files=parts(photo()))
+
+    answer = bench.run(scenario)
+    assert ends == []
+    assert answer.status_code == 503
+    assert "tried" in answer.json()["error"]["message"]
 
 
 def test_an_image_that_ends_workers_fails_alone(bench) -> None:

@@ -102,6 +102,7 @@ def test_bodies_that_are_not_understood(bench, body, kind, status) -> None:
         "explain=attention&layer=2",
         "explain=attention&head=4",
         "explain=rollout&patch=1",
+        "explain=rollout&layer=0",
         "top=" + "9" * 400,
     ],
 )
@@ -131,6 +132,25 @@ def test_a_full_queue_is_told_at_once_with_the_time_to_wait(bench) -> None:
     assert pending == 0
 
 
+def test_a_queue_is_short_in_time_and_requests_with_many_images_do_not_count_for_all_of_them(bench) -> None:
+    bench.member.pause = 0.1
+
+    async def scenario(client, service):
+        service.fleet.backlog.seconds["compute"] = 0.4
+        large = asyncio.ensure_future(client.post("/v1/predict", files=parts(*map(photo, range(12)))))
+        await asyncio.sleep(0.02)  # 11 images wait, for some 4 seconds, but one of them only before the next request
+        small = [asyncio.ensure_future(client.post("/v1/predict", files=parts(photo(seed)))) for seed in range(3)]
+        await asyncio.sleep(0.02)
+        refused = await client.post("/v1/predict", files=parts(photo()))
+        return refused, [(await answer).status_code for answer in (large, *small)]
+
+    refused, statuses = bench.run(scenario, workers=1, max_wait=1.0)
+    assert statuses == [200, 200, 200, 429]
+    assert refused.status_code == 429
+    assert refused.json()["error"]["code"] == "too_busy"
+    assert refused.headers["retry-after"] == "1"
+
+
 def test_what_would_be_late_is_refused_and_what_is_late_is_not_computed(bench) -> None:
     bench.member.pause = 0.1
 
@@ -139,7 +159,7 @@ def test_what_would_be_late_is_refused_and_what_is_late_is_not_computed(bench) -
             "/v1/predict", files=parts(*map(photo, range(6))), headers={"x-request-timeout": "0.15"}
         )
         await asyncio.sleep(0.5)
-        service.fleet.seconds["compute"] = 100.0
+        service.fleet.backlog.seconds["compute"] = 100.0
         service.fleet.submit([])
         busy = asyncio.ensure_future(client.post("/v1/predict", files=parts(*map(photo, range(6)))))
         await asyncio.sleep(0.05)

@@ -53,6 +53,15 @@ def test_a_server_answers_as_predict_does(server, tiny_file) -> None:
     assert list(server.models) == ["tiny"]
 
 
+def test_what_is_odd_about_a_model_is_said_before_it_listens(tmp_path) -> None:
+    lines: list[str] = []
+    path = save_model(tmp_path / "m.safetensors", labels=None)
+    with vitrail.serve(path, port=0, workers=1, note=lines.append, log=lines.append):
+        pass
+    assert "no class names, so classes are numbers" in lines[0]
+    assert '"listening"' in lines[1]
+
+
 def test_a_killed_worker_is_replaced_and_requests_go_on(server) -> None:
     (worker,) = workers_of_this_process()
     os.kill(worker, signal.SIGKILL)

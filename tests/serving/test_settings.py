@@ -29,6 +29,7 @@ def test_any_other_address_needs_a_key(host) -> None:
         {"max_queue": 0},
         {"max_body": 0},
         {"timeout": 0.0},
+        {"max_wait": 0.0},
         {"timeout": float("nan")},
         {"workers": 0},
         {"threads": 5000},

@@ -1,5 +1,6 @@
 """One process at a time works on a cell; a dead one's cell is taken over, once."""
 
+import errno
 import json
 import os
 import platform
@@ -7,6 +8,9 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
+from vitrail.base.errors import WriteError
 from vitrail.studies import lease as lease_module
 from vitrail.studies.lease import Lease
 
@@ -54,3 +58,31 @@ def test_an_owner_that_was_taken_for_dead_leaves_the_new_claim_alone(tmp_path) -
     with lease.kept(claim):
         (tmp_path / "claim-1").write_text("{}")
     assert [path.name for path in tmp_path.iterdir()] == ["claim-1"]
+
+
+@pytest.mark.parametrize("content", ["[]", "3", "null", "", "{}", '{"machine": 1}'])
+def test_a_claim_that_names_no_owner_counts_by_its_age(tmp_path, content: str) -> None:
+    lease, claim = Lease(folder=tmp_path), tmp_path / "claim-0"
+    claim.write_text(content)
+    assert lease.take() is None
+    silent = claim.stat().st_mtime - lease_module.SILENCE - 1
+    os.utime(claim, (silent, silent))
+    assert lease.take().name == "claim-1"
+
+
+@pytest.mark.parametrize("process", ["x", "\0", [1], None, 10**30, {}])
+def test_a_process_that_cannot_be_is_dead(tmp_path, process: object) -> None:
+    for number, begun in enumerate(("1", None)):
+        owner = {"machine": platform.node(), "process": process, "begun": begun}
+        (tmp_path / f"claim-{number}").write_text(json.dumps(owner))
+        assert Lease(folder=tmp_path).take().name == f"claim-{number + 1}"
+
+
+def test_a_claim_that_cannot_be_written_is_not_left_behind(tmp_path, monkeypatch) -> None:
+    def full(_: str) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(lease_module.json, "dumps", full)
+    with pytest.raises(WriteError, match=r"claim-0 could not be written: No space left on device"):
+        Lease(folder=tmp_path).take()
+    assert not list(tmp_path.iterdir())

@@ -17,6 +17,7 @@ class Machine:
 
     def __init__(self, slowness: Callable[[float], float]) -> None:
         self.now, self.slowness = 0.0, slowness
+        self.evaluations: list[int] = []
 
     def work(self, seconds: float) -> float:
         before = self.now
@@ -24,11 +25,13 @@ class Machine:
         return self.now - before
 
 
-def _run(machine: Machine, path: Path, *, start: int = 0, spent: float = 0.0, until: int | None = None) -> list[int]:
+def _run(
+    machine: Machine, path: Path, *, start: int = 0, spent: float = 0.0, until: int | None = None, planned: int = 2450
+) -> list[int]:
     """Return the number of steps that each step was planned with."""
     pacer = Pacer(
         seconds=SECONDS,
-        steps=2450,
+        steps=planned,
         evaluate_every=EVERY,
         evaluation=EVALUATION,
         path=path,
@@ -42,7 +45,8 @@ def _run(machine: Machine, path: Path, *, start: int = 0, spent: float = 0.0, un
         plans.append(pacer.steps)
         machine.work(0.1)
         step += 1
-        if step % EVERY == 0 or step == pacer.steps:
+        if step % (EVERY * pacer.stretch) == 0 or step == pacer.steps:
+            machine.evaluations.append(step)
             pacer.pause(machine.work(EVALUATION), evaluated=True)
     machine.work(FINISH)
     return plans
@@ -71,6 +75,14 @@ def test_a_quiet_machine_hardly_changes_the_plan(tmp_path: Path) -> None:
     assert max(plans) <= 1.05 * min(plans)
 
 
+def test_a_plan_that_grows_does_not_evaluate_more_often(tmp_path: Path) -> None:
+    machine = Machine(lambda now: 12.0 if now < 20 else 1.0)
+    plans = _run(machine, tmp_path / "pace.jsonl", planned=200)
+    assert plans[-1] > 8 * 200
+    assert len(machine.evaluations) <= 5  # 200 steps would have had 2, and 2,000 of them 20
+    assert 0.9 * SECONDS <= machine.now <= 1.04 * SECONDS
+
+
 def test_a_resumed_run_repeats_what_was_decided(tmp_path: Path) -> None:
     path = tmp_path / "pace.jsonl"
     plans = _run(Machine(lambda now: 3.0 if now < 90 else 1.0), path, until=1000)
@@ -79,6 +91,15 @@ def test_a_resumed_run_repeats_what_was_decided(tmp_path: Path) -> None:
     again = _run(Machine(lambda _: 0.5), path, start=400, spent=70.0, until=lines[-1]["step"] + 1)
     assert again == plans[400 : lines[-1]["step"] + 1]
     assert read_rows(path) == lines
+
+
+def test_a_resumed_run_evaluates_where_it_would_have(tmp_path: Path) -> None:
+    path = tmp_path / "pace.jsonl"
+    whole, resumed = (Machine(lambda now: 12.0 if now < 20 else 1.0) for _ in range(2))
+    _run(whole, path, planned=200, until=1700)
+    _run(resumed, path, planned=200, start=600, spent=100.0, until=1700)
+    assert len(whole.evaluations) >= 2
+    assert resumed.evaluations == [step for step in whole.evaluations if step > 600]
 
 
 def test_time_before_a_resume_counts(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ def test_the_files_hold_what_the_result_says(tmp_path: Path) -> None:
         assert picture.size[0] > 3 * 150
     page = read((out / "explanations.html").read_text())
     assert "Can the maps be trusted?" in words(page)
+    assert "from violet to yellow" in words(page)
+    assert "orange" not in words(page)
     assert len(page.findall(".//img")) == 3 * 3
     again = vitrail.explain("model.safetensors", str(tmp_path / "some"), top=2, out=out, **QUIET)
     assert again.to_dict() == result.to_dict()
@@ -116,9 +118,38 @@ def test_a_comparison_has_every_method_of_the_model(config) -> None:
         assert areas["deletion"].value == pytest.approx(
             np.mean([trust.areas["deletion"] for trust in result.trusts(method)])
         )
-    assert len(result.tables()) == 2
-    assert "random maps" in repr(result)
+    images, trust = result.tables()
+    assert [row[2] for row in images.rows] == [*wanted, "random maps"] * 2
+    assert sorted(row[0] for row in trust.rows[:-1]) == sorted(wanted)
+    assert [float(row[3]) for row in trust.rows[:-1]] == sorted(
+        (float(row[3]) for row in trust.rows[:-1]), reverse=True
+    )
+    for column, name in ((1, "random_deletion"), (2, "random_insertion")):
+        assert float(trust.rows[-1][column]) == pytest.approx(result.areas(wanted[0])[name].value, abs=6e-4)
     assert result._repr_html_()
+
+
+def test_a_table_fits_a_terminal_and_names_folders_only_where_it_must(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        photos(tmp_path / folder, 2)
+    model = perturbed(hybrid_config(num_classes=2))
+    one = vitrail.explain(model, str(tmp_path / "one"), labels=ANTS, compare=True, points=2, **QUIET)
+    lines = [line for table in one.tables() for line in replace(table, notes=()).text().splitlines()]
+    assert max(map(len, lines)) <= 80
+    assert [row[0] for row in one.tables()[0].rows if row[0]] == ["0.png", "1.png"]
+    both = vitrail.explain(model, [str(tmp_path / "one"), str(tmp_path / "two")], labels=ANTS, points=0, **QUIET)
+    assert len({row[0] for row in both.tables()[0].rows if row[0]}) == 4
+
+
+def test_one_image_has_no_interval() -> None:
+    """Its bootstrap would be a single value, which looks certain and is not."""
+    result = vitrail.explain(perturbed(vit_config()), photo(0, 20, 20), points=3, **QUIET)
+    gain = result.areas("gradient-attention")["gain"]
+    assert np.isfinite(gain.value)
+    assert np.isnan(gain.low)
+    assert result.tables()[1].rows[0][-1] == ""
+    figures = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert figures["methods"]["gradient-attention"]["gain"]["low"] is None
 
 
 def test_a_crop_is_undone() -> None:
@@ -160,6 +191,8 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -
         ({"top": 0}, "top is 0, but must be"),
         ({"points": -1}, "points is -1, but must be"),
         ({"compare": True, "method": "rollout"}, "compare uses every method, but method is 'rollout'"),
+        ({"compare": True, "layer": 9}, "layer is 9, but the model has 2: 0 to 1"),
+        ({"label": 1}, "label is 1, but must be the name of a class, such as 'ant'"),
         ({"labels": ["one"]}, "2"),
     ],
 )
@@ -175,6 +208,8 @@ def test_a_model_without_classes_and_a_resnet_asked_for_attention_are_refused() 
         vitrail.explain(perturbed(vit_config(num_classes=0)), photo(0, 20, 20), **QUIET)
     with pytest.raises(vitrail.ConfigError, match="rollout is not for a ResNet, which has no attention; choose one of"):
         vitrail.explain(perturbed(resnet_config()), photo(0, 20, 20), method="rollout", **QUIET)
+    with pytest.raises(vitrail.ConfigError, match="`layer` and `head` are of attention alone; leave them out"):
+        vitrail.explain(perturbed(resnet_config()), photo(0, 20, 20), compare=True, layer=0, **QUIET)
 
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 import vitrail
 from tests.tiny import perturbed, vit_config
@@ -38,3 +39,26 @@ def test_a_file_of_another_kind_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"of another tool")
     with pytest.raises(InputError, match="is not an exported model, so it is not replaced"):
         vitrail.export(MODEL, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "model.xml", "model.bin", "model.pt2"])
+def test_no_file_of_another_kind_is_replaced_nor_weights_beside_it(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"precious")
+    out = tmp_path / name.replace(".bin", ".xml")
+    with pytest.raises(InputError, match=r"exists and is not (an|the weights of an) exported model"):
+        vitrail.export(MODEL, out)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"precious"]
+
+
+def test_weights_never_take_the_place_of_the_model_that_is_read(tmp_path: Path) -> None:
+    torch.save(MODEL.state_dict(), tmp_path / "model.bin")
+    before = (tmp_path / "model.bin").read_bytes()
+    with pytest.raises(InputError, match=r"model\.bin is read by this command, so it cannot also be written"):
+        vitrail.export(tmp_path / "model.bin", tmp_path / "model.xml", force=True, pickle=True)
+    assert (tmp_path / "model.bin").read_bytes() == before
+
+
+def test_nor_that_of_a_file_in_the_folder_that_is_read(tmp_path: Path) -> None:
+    torch.save(MODEL.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(InputError, match=r"pytorch_model\.bin is read by this command"):
+        vitrail.export(tmp_path, tmp_path / "pytorch_model.xml", force=True, pickle=True)

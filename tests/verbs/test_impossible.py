@@ -9,7 +9,7 @@ import torch
 
 import vitrail
 from tests.verbs.making import data_file, model_file, small_model
-from vitrail.base.errors import VitrailError
+from vitrail.base.errors import ConfigError, VitrailError
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 QUICK = {"threads": 1, "device": "cpu"}
@@ -159,3 +159,11 @@ def test_values_of_other_types_are_refused_by_name(
         getattr(vitrail, verb)(
             *(files[one] if isinstance(one, str) and one in files else one for one in values), **settings
         )
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, 1e18])
+def test_seconds_of_engines(seconds: float, model: Path) -> None:
+    with pytest.raises(ConfigError, match=r"`seconds` is .*, but must be above 0 and at most 3,600"):
+        vitrail.engines(model, seconds=seconds)
+    with pytest.raises(ConfigError, match="`batch` is empty"):
+        vitrail.engines(model, batch=[])

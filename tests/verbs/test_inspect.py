@@ -1,10 +1,13 @@
 import json
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 import vitrail
@@ -12,7 +15,7 @@ from tests.data.pictures import encoded, photo
 from tests.report.pages import read, words
 from tests.tiny import LATER, hybrid_config, perturbed, resnet_config, vit_config
 from vitrail.verbs.inspection import Inspection
-from vitrail.verbs.inspection_panels import panels
+from vitrail.verbs.inspection_panels import panels, round_numbers
 
 QUIET = {"note": lambda _: None}
 PANELS = {
@@ -138,6 +141,7 @@ def test_without_data_there_are_the_panels_that_need_none_and_a_note(tmp_path: P
     notes: list[str] = []
     result = vitrail.inspect(perturbed(vit_config()), out=tmp_path / "inside", note=notes.append)
     assert sorted(result.to_dict()["panels"]) == ["filters", "positions"]
+    assert "first 28 components of the filters" in repr(result)
     assert any("no data is given" in sentence for sentence in notes)
     page = words(read((tmp_path / "inside" / "inspection.html").read_text()))
     assert "this needs images, and no data was given" in page
@@ -161,6 +165,23 @@ def test_two_models_show_what_training_changed(tmp_path: Path) -> None:
     assert (tmp_path / "inside" / "positions-1.png").is_file()
     same = vitrail.inspect([before, before], **QUIET)
     assert {change.change for change in same.comparisons[0].changes} == {0.0}
+
+
+def test_changes_stand_at_their_own_layers_whichever_of_them_other_models_have() -> None:
+    models = [perturbed(vit_config(depth=depth), seed=seed) for seed, depth in enumerate((3, 3, 1))]
+    (chart,) = next(panel for panel in panels(vitrail.inspect(models, **QUIET)) if panel.key == "weights").drawings
+    layers = [[chart.x_axis(at) for at in line.x.tolist()] for line in chart.lines]
+    assert layers == [["embedding", "block 0", "block 1", "block 2", "head"], ["embedding", "block 0", "head"]]
+
+
+def test_importance_by_accuracy_is_measured_on_images_with_a_class(tmp_path: Path) -> None:
+    folder = photos(tmp_path / "some", 6, classes=False)
+    rows = [f"{number}.png,{label}" for number, label in enumerate(("", "ant", "", "bee", "ant", ""))]
+    (folder / "list.csv").write_text("\n".join(["path,label", *rows]))
+    model, labels = perturbed(vit_config(num_classes=2)), ["ant", "bee"]
+    result = vitrail.inspect(model, data=folder / "list.csv", labels=labels, importance_images=1, **QUIET)
+    assert result.models[0].importance.accuracy in (0.0, 1.0)
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_models_of_other_sizes_and_kinds_stand_side_by_side(tmp_path: Path) -> None:
@@ -264,3 +285,34 @@ def test_only_the_asked_blocks_and_heads_are_looked_at() -> None:
     np.testing.assert_allclose(attention.distance[0], whole.models[0].attention.distance[1, [2, 0]], rtol=1e-5)
     assert "Inside model.safetensors" in repr(result)
     assert result._repr_html_()
+
+
+@pytest.mark.usefixtures("workplace")
+def test_the_tables_fit_a_terminal() -> None:
+    result = vitrail.inspect("model.safetensors", data="photos", images=4, importance_images=4, **QUIET)
+    (table,) = result.tables()
+    assert len(table.rows) == 12
+    assert max(map(len, replace(table, notes=()).text().splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "numbers"),
+    [
+        (8.2, 21, [10, 12, 14, 16, 18, 20]),
+        (1.02, 1.7, [1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7]),
+        (3, 300, [5, 10, 20, 50, 100, 200]),
+        (0.5, 90_000, [1, 10, 100, 1000, 10_000]),
+        (99, 101, [99, 99.5, 100, 100.5, 101]),
+    ],
+)
+def test_round_numbers_stand_on_the_axis_of_lengths(low, high, numbers) -> None:
+    np.testing.assert_allclose(round_numbers(float(low), float(high)), numbers)
+
+
+@given(st.floats(1e-300, 1e30), st.floats(1e-9, 1e9))
+def test_any_range_of_lengths_has_a_few_numbers_inside_of_it(low, share) -> None:
+    numbers = round_numbers(low, low * (1 + share))
+    assert 1 <= len(numbers) <= 7
+    assert (np.diff(numbers) > 0).all()
+    assert (numbers >= low * 0.999).all()
+    assert (numbers <= low * (1 + share) * 1.001).all()

@@ -163,3 +163,16 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_others(workplace: Path) 
     assert [Path(name).name for name, _ in result.failures] == ["2.png"]
     assert any("2.png" in sentence for sentence in notes)
     assert np.isnan(result.answers.confidence).sum() == result.answers.confidence.shape[1]
+
+
+@pytest.mark.usefixtures("workplace")
+def test_one_image_has_no_interval_and_no_star(resnet: Path) -> None:
+    """Every resample of one image is that image: two models that differ on it would differ beyond chance."""
+    result = vitrail.stress(["model.safetensors", resnet], "photos", tests="shuffle", images=1, resamples=100, **QUIET)
+    figures = [
+        figure for summary in result.summaries for figure in (*summary.means.values(), *summary.changes.values())
+    ]
+    assert len(figures) == 3
+    assert all(np.isnan(figure.low) and np.isnan(figure.high) for figure in figures)
+    assert not any("*" in cell for row in result.tables()[0].rows for cell in row)
+    json.dumps(result.to_dict(), allow_nan=False)

@@ -1,6 +1,7 @@
 """Studies on made data: cells, resume, several processes, divergence, failures, files, bad input."""
 
 import csv
+import datetime
 import json
 import re
 import subprocess
@@ -9,11 +10,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import vitrail
 from tests.verbs.making import data_file, small_model
-from vitrail import Claim, ConfigError, InputError, Study, Variant
+from vitrail import Claim, ConfigError, InputError, Study, Variant, VitrailError
 from vitrail.cli.main import main
 from vitrail.model.cost import cost
 from vitrail.runs.draft import Facts
@@ -69,21 +71,19 @@ def test_a_diverged_cell_is_a_result_and_a_failed_one_is_named(tmp_path) -> None
         "wild": {"schedule.peak": 1e30, "optimizer.name": "sgd", "optimizer.clip_norm": None},
     }
     failing, out = rates(variants=lambda *_: product({"rate": values}), claims=()), tmp_path / "study"
-    (out / "cells" / "broken-0").mkdir(parents=True)
-    (out / "cells" / "broken-0" / "run").write_text("a file where the run's folder goes")
-    (out / "study.json").write_text(
-        json.dumps(
-            {"study": "rates", "data": [str(data_file(tmp_path))], "variants": list(values), "seeds": 1, "steps": 8}
-            | {"minutes": None}
-        )
-    )
-    result = vitrail.study(failing, data_file(tmp_path), steps=8, seeds=1, out=out, note=lambda _: None)
+    data, obstacle = data_file(tmp_path), out / "cells" / "broken-0" / "run"
+
+    def obstruct(sentence: str) -> None:
+        if sentence.startswith("broken, seed 0: "):
+            obstacle.write_text("a file where the run's folder goes")
+
+    result = vitrail.study(failing, data, steps=8, seeds=1, out=out, note=obstruct)
     assert [(cell.variant, cell.diverged is None) for cell in result.cells] == [("good", True), ("wild", False)]
     assert list(result.failed) == ["broken, seed 0"]
     assert result.diverged("wild") == 1
     assert "broken, seed 0 is not finished" in result.page.read_text()
-    (out / "cells" / "broken-0" / "run").unlink()
-    again = vitrail.study(failing, data_file(tmp_path), steps=8, seeds=1, out=out, note=lambda _: None)
+    obstacle.unlink()
+    again = vitrail.study(failing, data, steps=8, seeds=1, out=out, note=lambda _: None)
     assert not again.failed
     assert len(again.cells) == 3
 
@@ -381,3 +381,85 @@ def test_the_list_has_every_study(capsys) -> None:
     listed = json.loads(capsys.readouterr().out)
     assert {one["name"] for one in listed} == set(STUDIES)
     assert all(one["runs"] > 0 and one["question"] and one["paper"] for one in listed)
+
+
+def test_a_study_whose_settings_were_edited_is_not_resumed_with_its_old_cells(tmp_path) -> None:
+    data, out = data_file(tmp_path), tmp_path / "study"
+    vitrail.study(rates(), data, steps=1, seeds=1, out=out, note=str)
+    edited = rates(variants=lambda *_: product({"rate": RATES | {"high": {"schedule.peak": 0.5}}}))
+    with pytest.raises(InputError, match=r"settings\.high\.settings\.schedule\.peak is 0\.5 here and 0\.01 there"):
+        vitrail.study(edited, data, steps=1, seeds=1, out=out, note=str)
+
+
+def test_a_study_is_not_resumed_with_other_images(tmp_path) -> None:
+    data, out = data_file(tmp_path), tmp_path / "study"
+    vitrail.study(rates(), data, steps=1, seeds=1, out=out, note=str)
+    with np.load(data) as arrays:
+        changed = dict(arrays)
+    changed["y_train"] = changed["y_train"][::-1]
+    np.savez(data, **changed)
+    with pytest.raises(InputError, match="holds another study, so it cannot be resumed: images is"):
+        vitrail.study(rates(), data, steps=1, seeds=1, out=out, note=str)
+
+
+def test_a_damaged_cell_is_named(tmp_path) -> None:
+    data, out = data_file(tmp_path), tmp_path / "study"
+    vitrail.study(rates(), data, steps=1, seeds=1, out=out, note=str)
+    cell = out / "cells" / "high-0" / "cell.json"
+    for content, words in {
+        "{": "cannot be read as JSON",
+        "[]": "must be a table of settings",
+        '{"variant": "low", "seed": 1, "figures": {"accuracy": 1.0}}': "belongs to high, seed 0; remove it",
+        '{"variant": "high", "seed": 0, "figures": {"accuracy": NaN}}': "must be finite",
+    }.items():
+        cell.write_text(content)
+        with pytest.raises(VitrailError, match=words) as refused:
+            vitrail.study(rates(), data, steps=1, seeds=1, out=out, note=str)
+        assert str(cell) in str(refused.value)
+
+
+def test_a_plan_with_impossible_steps_is_refused_by_name(tmp_path) -> None:
+    data, out = data_file(tmp_path), tmp_path / "study"
+    vitrail.study(rates(), data, steps=1, seeds=1, out=out, note=str)
+    plan = json.loads((out / "study.json").read_text())
+    for steps in (-3, 0, 10**30, "1", 1.5):
+        (out / "study.json").write_text(json.dumps(plan | {"steps": steps, "minutes": 3.0}))
+        with pytest.raises(ConfigError, match=r"the settings in .*study\.json do not make a StudyPlan: .*steps"):
+            vitrail.study(rates(), data, minutes=3, seeds=1, out=out, note=str)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"a b": {}, "a-b": {}}, "'a b' and 'a-b', whose folders would have the same name"),
+        ({"猫": {}, "犬": {}}, "whose folders would have the same name"),
+        (
+            {"day": {"schedule.peak": datetime.date(2026, 11, 17)}},
+            "'day' has a setting that is not a plain, finite value",
+        ),
+        ({"mine": {"seed": 5}}, "'mine' sets seed, which a study decides for all of its runs"),
+        ({"mine": {"steps": 5}}, "'mine' sets steps, which a study decides"),
+        ({"mine": {"data.where": "/etc"}}, "'mine' sets data.where, which a study decides"),
+        ({"nan": {"schedule.peak": float("nan")}}, "'nan' has a setting that is not a plain, finite value"),
+    ],
+)
+def test_variants_that_a_folder_cannot_hold_are_refused(tmp_path, values, words: str) -> None:
+    study = rates(variants=lambda *_: product({"factor": values}), claims=())
+    with pytest.raises(ConfigError, match=words):
+        vitrail.study(study, data_file(tmp_path), steps=1, seeds=1, out=tmp_path / "study", note=str)
+    assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.parametrize("content", [b"x = " + b"[" * 100_000, b"x = " + b"9" * 5000, b"\xff", b"x = 1\nx = 2"])
+def test_a_file_that_is_not_a_study_is_refused_by_name(tmp_path, content: bytes) -> None:
+    (tmp_path / "x.toml").write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.toml is not (a study in TOML|text in UTF-8)"):
+        vitrail.study(tmp_path / "x.toml", steps=1)
+
+
+def test_a_name_that_no_page_can_show_does_not_cost_the_study(tmp_path) -> None:
+    study = rates(variants=lambda *_: product({"rate": {"\x1b]0;owned\x07": {}, "<script>": {}}}), claims=())
+    result = vitrail.study(study, data_file(tmp_path), steps=1, seeds=1, out=tmp_path / "study", note=str)
+    page = result.page.read_text()
+    assert "\x1b" not in page
+    assert "<script>" not in page

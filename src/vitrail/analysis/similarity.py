@@ -10,6 +10,8 @@ Grids = Float[Tensor, "shown rows columns"]
 
 MOST = 16
 """Rows and columns of small grids that a picture has at most; of a larger grid every second, third, ... is shown."""
+FAR = 4
+"""Patches between positions that count as far from each other."""
 
 
 def shown_patches(grid: Size, most: int = MOST) -> tuple[Int[Tensor, "shown"], Size]:
@@ -34,3 +36,15 @@ def offset_similarity(offsets: Float[Tensor, "offset width"], grid: Size, shown:
     alike = unit @ unit[middle]
     keys = torch.arange(grid[0] * grid[1])
     return alike[shown[:, None] - keys + middle].unflatten(1, grid)
+
+
+def near_and_far(cosines: Grids, shown: Int[Tensor, "shown"]) -> tuple[float, float]:
+    """Return the mean cosine with the four neighbours of a patch, and with patches at least 4 away.
+
+    Where positions have the structure of the grid, the first is the higher. NaN on a grid without such patches.
+    """
+    rows, columns = cosines.shape[1:]
+    down = torch.arange(rows) - (shown // columns)[:, None]
+    right = torch.arange(columns) - (shown % columns)[:, None]
+    apart = torch.hypot(down[:, :, None].float(), right[:, None].float())
+    return float(cosines[apart == 1].mean()), float(cosines[apart >= FAR].mean())

@@ -2,20 +2,17 @@
 
 import hashlib
 import logging
-import math
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from vitrail.base.errors import CheckpointError
 from vitrail.base.files import path_of
-from vitrail.base.memory import check_memory
 from vitrail.base.ranks import as_device
 from vitrail.base.tensors import from_tensors
+from vitrail.checkpoint.assembly import assemble
 from vitrail.checkpoint.contents import Contents
 from vitrail.checkpoint.formats.all import write_any
 from vitrail.checkpoint.formats.detect import read_any
@@ -23,12 +20,10 @@ from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.store import check_labels, check_pixels, versions, write_store
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import PRESETS, Preprocessing, preset
-from vitrail.model.build import as_size, build
+from vitrail.model.build import as_size
 from vitrail.model.checks import check_size
 from vitrail.model.contract import Model
 from vitrail.model.family import ModelConfig
-from vitrail.model.info import ModelInfo
-from vitrail.model.init import fill_fixed_tables
 from vitrail.published.find import find_published, located
 
 ZERO_HEAD = "the head is all zeros, so every class gets the same score: the model is there to be fine-tuned."
@@ -47,7 +42,7 @@ def load(
 ) -> Model:
     """Read a model from a file or folder of any supported format, ready to use.
 
-    The name of a published model that was pulled stands for its path.
+    The name of a published model that was pulled stands for its path, and `backbone` for the one in the package.
 
     Overrides are fields of its config: a new `num_classes` starts the head at zero, a new `image_size` or
     `patch_size` resizes what depends on it; both are noted. What a file of another library does not state is given
@@ -83,6 +78,8 @@ def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **ov
         check_size(name, hints[name])
     file = path_of(path, "path") if place is None else place.path
     contents = read_any(file, hints, pickle=pickle, resident=resident)
+    if place is not None and place.record is None:  # the backbone, of half precision only to be small
+        contents = contents.noting(tensors=contents.tensors.in_float32())
     if hints.get("preprocessing") is not None:
         contents = contents.noting(preprocessing=_answered_pixels(hints["preprocessing"], contents.config), doubt=None)
     settings = {name: value for name, value in hints.items() if name not in ANSWERS}
@@ -123,40 +120,6 @@ def settled(contents: Contents) -> Contents:
     if contents.doubt is not None:
         raise CheckpointError(contents.doubt)
     return contents
-
-
-def assemble(contents: Contents, *, device: str | torch.device = "cpu", dtype: torch.dtype | None = None) -> Model:
-    """Build the model without memory of its own and give it the tensors as they lie in the file.
-
-    Without a `dtype`, weights of another library's half precision become float32, in which they lose nothing.
-    """
-    model = build(contents.config, device="meta")
-    check_memory(_bytes_of(model, contents), f"the model of {contents.tensors.origin}")
-    state = {name: contents.tensors[name] for name in contents.tensors}
-    state = _same_dtype(state, dtype, ours=contents.format == "vitrail")
-    _warn_of_bad_numbers(state, contents.tensors.origin)
-    model.load_state_dict(state, assign=True)
-    del state
-    for module in model.modules():
-        for name, buffer in module.named_buffers(recurse=False):
-            module.register_buffer(name, torch.empty_like(buffer, device="cpu"), persistent=False)
-    fill_fixed_tables(model)
-    model.info = ModelInfo(
-        labels=contents.labels,
-        preprocessing=contents.preprocessing,
-        provenance=contents.provenance,
-        digest=contents.digest,
-        notes=contents.notes,
-        doubt=contents.doubt,
-    )
-    return model.to(device).eval()
-
-
-def _bytes_of(model: Model, contents: Contents) -> int:
-    """Count the bytes of a model's weights and fixed tables, in the type that they are stored in."""
-    sizes = [dtype.itemsize for _, dtype in contents.tensors.specs.values() if dtype is not None]
-    values = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
-    return values * max(sizes, default=1)
 
 
 def has_zero_head(contents: Contents) -> bool:
@@ -223,28 +186,6 @@ def _answered_pixels(answer: Any, config: ModelConfig) -> Preprocessing:
         check_pixels(answer, config)
         return answer
     return preset(answer, image_size=config.image_size, channels=config.channels)
-
-
-def _same_dtype(state: dict[str, Tensor], dtype: torch.dtype | None, *, ours: bool) -> dict[str, Tensor]:
-    """Give all tensors one type, in which a model computes: the requested one, or one that loses nothing."""
-    kinds = {tensor.dtype for tensor in state.values()}
-    if dtype is None:
-        dtype = next(iter(kinds)) if len(kinds) == 1 and ours else torch.float32
-        dtype = torch.float64 if torch.float64 in kinds else dtype
-    return {name: tensor.to(dtype) for name, tensor in state.items()}
-
-
-def _warn_of_bad_numbers(state: dict[str, Tensor], origin: str) -> None:
-    """Name the tensors that hold NaN or infinity; a sum finds them in one pass."""
-    bad = [name for name, tensor in state.items() if not is_finite(tensor)]
-    if bad:
-        warnings.warn(f"{origin} has NaN or infinite weights in {', '.join(bad)}.", stacklevel=4)
-
-
-def is_finite(tensor: Tensor) -> bool:
-    """Return whether a tensor has neither NaN nor infinity."""
-    wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
-    return math.isfinite(tensor.sum(dtype=wide).item()) or bool(tensor.isfinite().all())
 
 
 def sha256(path: str | Path) -> str:

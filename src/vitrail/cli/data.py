@@ -1,4 +1,4 @@
-"""Look at data before training on it: classes, splits, sizes, broken files, duplicates, and leaks into the test.
+"""Look at data before training on it: classes, splits, sizes, broken files, duplicates, and leaks into the test split.
 
 DATA is a folder of class folders, a CSV or JSON-lines file, tar shards, arrays, a published data set as it was
 published, or `sample`. Every image is read to its end once. Images are exact duplicates when their pixels are the same,
@@ -7,7 +7,6 @@ and near duplicates when they were only saved again, resized, mirrored, or made 
 Exit code 0 means surveyed, 1 that more is broken than --skip-broken allows.
 
 Example: vitrail data photos/ --sheet photos.html
-
 Example: vitrail data photos/ --clean photos/clean.csv
 """
 
@@ -33,9 +32,9 @@ class Arguments:
     split: Annotated[str | None, flag("NAME", "all of them")] = None
     """Look at one split only: train, val, test, or another name that the data has."""
     val_fraction: float = 0.1
-    """The share of one pile, from 0 to 1, that becomes `val`."""
+    """Share of the images, from 0 to 1, that becomes `val`, where the data has no splits."""
     seed: int = 0
-    """Decides which images of one pile become `val`, and what augmentation shows."""
+    """Decides which images these are, and what augmentation shows."""
     root: Annotated[str | None, flag("FOLDER", "the folder of the file")] = None
     """Where the paths of a CSV or JSON-lines file begin."""
     near: Annotated[str, flag("BITS|off")] = "7"

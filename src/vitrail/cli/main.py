@@ -1,22 +1,25 @@
 """The command `vitrail`: finds the verb, calls it, and turns what Vitrail refuses into one sentence.
 
-Exit codes: 0 done, 1 the work failed, 2 wrong usage or input, 130 stopped by Ctrl-C.
+Exit codes: 0 done, 1 the work failed, 2 wrong usage or input, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by a terminal
+that was closed.
 """
 
 import errno
 import sys
+import textwrap
 from importlib import import_module
 
 from vitrail import __version__
 from vitrail.base.errors import VitrailError, did_you_mean
 from vitrail.cli.names import in_flags
 from vitrail.cli.say import fail, show, spoken_logs
-from vitrail.cli.streams import standard_streams
+from vitrail.cli.stopped import exit_code, signal_name, stopped_by_signals
+from vitrail.cli.streams import standard_streams, text_width
 
 # Verb -> what it does, in a line. Its module is imported when it is called: `vitrail --help` never waits for torch.
 VERBS = {
     "convert": "write a model in another format: Google, big_vision, timm, Hugging Face, torchvision or our own",
-    "data": "inspect data: classes, sizes, broken files, duplicates, and leaks into the test",
+    "data": "inspect data: classes, sizes, broken files, duplicates, and leaks into the test split",
     "diff": "compare two models, whatever their formats: settings, and tensor by tensor",
     "engines": "measure how fast a model runs on this machine: torch, compiled, ONNX Runtime, OpenVINO",
     "evaluate": "measure a model on data: accuracy with intervals, classes, calibration; every prediction as CSV",
@@ -28,7 +31,7 @@ VERBS = {
     "models": "list every model with its parameters, tokens and multiply-accumulates",
     "plan": "work out the memory, FLOPs and time of a training run before it starts",
     "predict": "classify images: one photo, or a whole folder into one file; resumable",
-    "pretrain": "train a model on images without labels: photos in any order, one folder or several; resumable",
+    "pretrain": "train a model on images without labels: one folder of photos, or several; resumable",
     "pull": "get a published model onto this machine: DINOv2, CLIP, AugReg, any repository or https address",
     "recipes": "list the recipes: the paper's runs, their cost and results",
     "serve": "serve a model over HTTP: an API with bounded queues and limits, and a page for browsers",
@@ -56,13 +59,14 @@ def main(arguments: list[str] | None = None) -> int:
     with standard_streams(), spoken_logs():
         try:
             try:
-                return _dispatch(words)
+                with stopped_by_signals():
+                    return _dispatch(words)
             finally:
                 sys.stdout.flush()
         except VitrailError as error:
             return _fail(str(error), error.exit_code, debug)
-        except KeyboardInterrupt:
-            return _fail("stopped by Ctrl-C.", 130, debug)
+        except KeyboardInterrupt as stop:
+            return _fail(f"stopped by {signal_name(stop)}.", exit_code(stop), debug)
         except OSError as error:
             return _fail(_system_error(error), 2 if error.errno in _OF_PATHS else 1, debug)
         except Exception as error:  # the last line of defence: the user never sees a traceback without requesting it
@@ -96,7 +100,8 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _help() -> str:
-    lines = [f"  {verb:10} {summary}" for verb, summary in VERBS.items()]
+    wrapper = textwrap.TextWrapper(text_width(), subsequent_indent=" " * 13, break_on_hyphens=False)
+    lines = [wrapper.fill(f"  {verb:10} {summary}") for verb, summary in VERBS.items()]
     return "\n".join(
         [
             "usage: vitrail COMMAND [OPTIONS]",

@@ -18,7 +18,7 @@ class FileFlags:
     """The model's name in its library, such as timm's, or of a way to prepare images (google, timm, huggingface,
     torchvision, swag, imagenet, clip), where the file does not state it."""
     pull: Switch = False
-    """Get the published model that is named, unless it is on this machine; uses the network."""
+    """Download the published model that is named, unless it is on this machine already."""
 
 
 def hints(flags: FileFlags) -> dict[str, Any]:

@@ -1,14 +1,12 @@
 """Work out the memory, FLOPs and time of a training run before it starts.
 
-A run is described by --images and --epochs, or is one of the paper's runs: pre-training with --preset jft300m,
-imagenet21k or imagenet1k (Table 3), fine-tuning with --preset finetune-imagenet, -cifar, -pets, -flowers or -vtab
-(Table 4). Flags win over the preset.
+A run is described by --images and --epochs, or is one of the paper's runs (--preset), of which flags change parts.
 
 Example: vitrail plan H/14 --preset jft300m
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 import vitrail
 from vitrail.cli.report import Positional, Switch, flag, parse_size, print_json
@@ -22,8 +20,9 @@ class Arguments:
 
     model: Annotated[str, Positional, flag("MODEL")]
     """A model, such as B/16, R50+B/16 or R50x1."""
-    preset: Annotated[Preset | None, flag("|".join(get_args(Preset)), "none")] = None
-    """One of the paper's runs."""
+    preset: Annotated[Preset | None, flag("NAME", "none")] = None
+    """Pre-training of Table 3 (jft300m, imagenet21k, imagenet1k), or fine-tuning of Table 4 (finetune-imagenet,
+    finetune-cifar10, finetune-cifar100, finetune-pets, finetune-flowers, finetune-vtab)."""
     image_size: Annotated[str | None, flag("PIXELS|HxW", "224, or the preset's")] = None
     """Height and width of the images, in pixels."""
     num_classes: int = 1000

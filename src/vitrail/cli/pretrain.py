@@ -1,4 +1,4 @@
-"""Train a model on images without labels: photos in any order, or any other data, one place or several.
+"""Train a model on images without labels: a folder of photos, any other data, or several of them.
 
 Without flags, everything is chosen from the data by a written rule (docs/pretraining.md), printed, and stored. Out
 comes a model without a head, for `vitrail finetune`, `vitrail fewshot` and `vitrail convert`. The same command again

@@ -2,7 +2,7 @@
 
 NAME is one of `vitrail models --published`, hf:OWNER/NAME or hf:OWNER/NAME@REVISION for a repository of Hugging Face,
 or an https address. Only this command, and --pull beside a model's name, use the network. An interrupted download is
-resumed, sizes and SHA-256 are checked, and the digests of the first download are held from then on. See
+resumed, sizes and SHA-256 are checked, and later downloads must have the digests of the first. See
 docs/published.md.
 
 Example: vitrail pull dinov2-S/14

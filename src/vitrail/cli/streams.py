@@ -18,6 +18,7 @@ from vitrail.base.limits import LIST_BYTES
 LEFT = (errno.EPIPE, errno.EIO, errno.EBADF)
 """Errors of writing after the reader has closed a pipe or a terminal."""
 NARROWEST, WIDEST = 40, 1000
+WIDEST_TEXT = 120
 """Columns between which text is laid out, whatever a terminal claims."""
 
 
@@ -107,3 +108,8 @@ def read_stdin() -> bytes:
 def screen_width() -> int:
     """Return the columns of the terminal; one that is too narrow for words is taken for wider than it is."""
     return min(max(shutil.get_terminal_size().columns, NARROWEST), WIDEST)
+
+
+def text_width() -> int:
+    """Return the columns of running text: those of the terminal, up to what is pleasant to read."""
+    return min(screen_width(), WIDEST_TEXT)

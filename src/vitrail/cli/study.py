@@ -30,7 +30,7 @@ class Arguments:
     """A study of `vitrail studies`, or a TOML file."""
     data: Annotated[tuple[str, ...], flag("DATA [DATA ...]", "sample, the embedded Fashion-MNIST")] = ("sample",)
     """What `vitrail data` opens; `transfer` takes several, `data-size` a second one to measure on."""
-    minutes: Annotated[float | None, flag("FLOAT", "none")] = None
+    minutes: Annotated[float | None, flag("MINUTES", "none")] = None
     """The time of all runs together."""
     steps: Annotated[int | None, flag("INT", "as many as fit into --minutes")] = None
     """Updates of each cell, in place of --minutes."""

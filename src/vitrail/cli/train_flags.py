@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.trackers import TrackerName
 from vitrail.cli.report import Device, Switch, flag, parse_size
 
+Requested = TypeVar("Requested")
+"""A `RunRequest`, whose file imports torch; --help does not wait for that."""
 RULE = "the recipe's, or chosen from the data"
 Number = Annotated[float | None, flag("FLOAT", RULE)]
 MixerName = Literal["attention", "axial", "window", "sparse", "linear", "pooling", "identity", "mlp", "convolution"]
@@ -30,12 +32,12 @@ class RunFlags:
     """Updates of the weights."""
     epochs: Annotated[float | None, flag("FLOAT", RULE)] = None
     """Passes over the training images, in place of --steps."""
-    minutes: Annotated[float | None, flag("FLOAT", "none")] = None
-    """Train as many steps as fit into this many minutes, evaluation and report included."""
+    minutes: Annotated[float | None, flag("MINUTES", "none")] = None
+    """Train for this many minutes, evaluation and report included, in place of --steps."""
     batch: Count = None
     """Images in an update, over all ranks."""
     seed: Annotated[int | None, flag("INT", "0")] = None
-    """Everything random follows from it."""
+    """Decides everything that is random."""
     optimizer: Annotated[Literal["adam", "sgd", "muon"] | None, flag("adam|sgd|muon", RULE)] = None
     """Adam, SGD with momentum, or Muon for the blocks and Adam for the rest; all with decoupled weight decay."""
     learning_rate: Number = None
@@ -51,7 +53,7 @@ class RunFlags:
     averaging: Number = None
     """Factor of Polyak averaging of the weights, such as 0.9999; 0 is off."""
     layer_decay: Number = None
-    """Factor on the learning rate from each layer to the one before it."""
+    """Factor on the learning rate from each layer to the one before it, above 0; 1 is off."""
     freeze: Annotated[tuple[str, ...], flag("NAME [NAME ...]", "none")] = ()
     """Parameters that stay as they are; * stands for anything."""
     precision: Annotated[
@@ -59,9 +61,9 @@ class RunFlags:
     ] = None
     """Type of the activations."""
     val_fraction: Annotated[float | None, flag("FLOAT", "0.1")] = None
-    """Share of the images for val, where the data has no split of its own."""
+    """Share of the images, from 0 to 1, for val, where the data has no split of its own."""
     fraction: Annotated[float | None, flag("FLOAT", "1.0")] = None
-    """Share of the training images to use."""
+    """Share of the training images to use, above 0 and at most 1; the same in every class."""
     skip_broken: Annotated[str | None, flag("NUMBER|PERCENT", "0")] = None
     """How many broken images may be skipped, such as 5 or 1%."""
     root: Annotated[str | None, flag("FOLDER", "the manifest's own")] = None
@@ -81,7 +83,7 @@ class RunFlags:
     device: Annotated[Device | None, flag("auto|cpu|cuda|mps", "auto")] = None
     """Where to compute; auto takes a GPU if there is one."""
     recompute: Switch = False
-    """Keep only each block's input in memory and compute the rest again."""
+    """Keep only each block's input in memory and compute the rest again: less memory, a third more time."""
     compile: Switch = False
     """Use torch.compile."""
     shard: Switch = False
@@ -122,13 +124,13 @@ class ClassifierFlags(RunFlags):
     """Further flags of a run that learns classes."""
 
     label_smoothing: Number = None
-    """Part of each target that is spread over all classes."""
+    """Part of each target that is spread over all classes, from 0 to below 1."""
     mixup: Number = None
-    """Strength of blending pairs of images; 0 is off."""
+    """Strength of blending pairs of images, such as 0.2; 0 is off."""
     cutmix: Number = None
-    """Strength of pasting parts of images into each other; 0 is off."""
+    """Strength of pasting parts of images into each other, such as 1; 0 is off."""
     drop_patches: Number = None
-    """Part of each image's patches that training leaves out, for speed."""
+    """Part of each image's patches, from 0 to below 1, that training leaves out, for speed."""
     balanced: Switch = False
     """Show each class equally often."""
     class_weights: Switch = False
@@ -137,13 +139,14 @@ class ClassifierFlags(RunFlags):
     """Evaluations without a better accuracy after which training ends; the best weights are kept."""
 
 
-def request_of(kind: type[Any], flags: RunFlags) -> Any:
+def request_of(kind: type[Requested], flags: RunFlags) -> Requested:
     """Return what the flags ask for; they have the names of the keywords, and some are written otherwise."""
-    names = [field.name for field in fields(kind) if field.name != "settings"]
+    names = [field.name for field in fields(kind) if field.name != "settings"]  # type: ignore[arg-type]
     keywords = {name: getattr(flags, name) for name in names}
     keywords["image_size"] = None if flags.image_size is None else parse_size(flags.image_size)
     keywords["micro_batch"] = _micro_batch(flags.micro_batch)
-    return kind(**keywords, settings=read_settings(flags.set))
+    keywords["settings"] = read_settings(flags.set)
+    return kind(**keywords)
 
 
 def _micro_batch(text: str | None) -> int | Literal["auto"] | None:

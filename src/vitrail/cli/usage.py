@@ -103,7 +103,7 @@ def _field(dest: str, hint: Any, default: Any) -> Field:
     positional = Positional in notes
     return Field(
         dest=dest,
-        name=metavar.split()[0].strip("[]") if positional else f"--{typed}",
+        name=metavar.split()[0].rpartition("=]")[2].strip("[]") if positional else f"--{typed}",
         metavar=metavar,
         kind=kind,
         choices=choices,

@@ -8,20 +8,25 @@ from collections.abc import Sequence
 from dataclasses import MISSING
 from types import ModuleType
 
-from vitrail.cli.streams import screen_width
+from vitrail.cli.streams import text_width
 from vitrail.cli.usage import Field
 
-WIDEST = 120
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Argparse's layout, but names with hyphens stay whole."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
 def help_text(verb: str, module: ModuleType, declared: Sequence[Field]) -> str:
     """Return the whole text, as wide as the terminal."""
-    width = min(screen_width(), WIDEST) - 2
+    width = text_width() - 2
     positionals = [field for field in declared if field.positional]
     parser = argparse.ArgumentParser(
         usage=" ".join([f"vitrail {verb} [OPTIONS]", *(field.metavar for field in positionals)]),
         description=_paragraphs(inspect.getdoc(module) or "", width),
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=24, width=width),
+        formatter_class=lambda prog: Formatter(prog, max_help_position=24, width=width),
         add_help=False,
     )
     meanings = field_docs(module.Arguments)
@@ -61,4 +66,6 @@ def _ending(field: Field) -> str:
 def _paragraphs(text: str, width: int) -> str:
     """Fill paragraphs; each example keeps a line of its own."""
     parts = [part for part in text.split("\n\n") if part.strip()]
-    return "\n\n".join(part if part.startswith("Example") else textwrap.fill(part, width) for part in parts)
+    return "\n\n".join(
+        part if part.startswith("Example") else textwrap.fill(part, width, break_on_hyphens=False) for part in parts
+    )

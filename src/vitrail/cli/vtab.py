@@ -29,7 +29,7 @@ class Arguments:
     model: Annotated[str, Positional, Weights, flag("MODEL")]
     """The model to begin with: any file that `vitrail show` reads, or the name of a published model."""
     pull: Switch = False
-    """Get the published model that is named, unless it is on this machine; uses the network."""
+    """Download the published model that is named, unless it is on this machine already."""
     root: Annotated[str, Positional, flag("ROOT")]
     """The folder with the folders of the tasks."""
     tasks: Annotated[tuple[str, ...], flag("TASK [TASK ...]", "all that are there")] = ()
@@ -45,7 +45,7 @@ class Arguments:
     learning_rate: Annotated[float | None, flag("FLOAT", "0.01")] = None
     """The highest learning rate."""
     seed: int = 0
-    """Everything random follows from it."""
+    """Decides everything that is random."""
     skip_broken: Annotated[str, flag("NUMBER|PERCENT", "0")] = "0"
     """How many broken images of a task may be skipped, such as 5 or 1%."""
     micro_batch: Annotated[int | None, flag("INT", "the whole batch of a rank")] = None

@@ -22,20 +22,20 @@ def made_ahead(make: Callable[[int], Item], numbers: Sequence[int]) -> Iterator[
 
     The thread is a daemon: a file that never answers does not keep a process that is to end.
     """
-    made: SimpleQueue[tuple[Item | None, BaseException | None]] = SimpleQueue()
-    wanted, ended = Semaphore(2), Event()
+    items: SimpleQueue[tuple[Item | None, BaseException | None]] = SimpleQueue()
+    permits, ended = Semaphore(2), Event()
 
     def work(ready: Barrier) -> None:
         compute_alone()
         ready.wait()
         for number in numbers:
-            wanted.acquire()
+            permits.acquire()
             if ended.is_set():
                 return
             try:
-                made.put((make(number), None))
+                items.put((make(number), None))
             except BaseException as error:  # raised by the caller
-                made.put((None, error))
+                items.put((None, error))
                 return
 
     threads: list[Thread] = []
@@ -47,12 +47,12 @@ def made_ahead(make: Callable[[int], Item], numbers: Sequence[int]) -> Iterator[
     starting(1, start)
     try:
         for _ in numbers:
-            item, error = made.get()
+            item, error = items.get()
             if error is not None:
                 raise error
             yield item  # type: ignore[misc]  # without an error there is an item
-            wanted.release()
+            permits.release()
     finally:
         ended.set()
-        wanted.release()
+        permits.release()
         threads[0].join(PATIENCE)

@@ -28,13 +28,13 @@ from vitrail.base.errors import InputError, did_you_mean
 from vitrail.data.classes import few
 from vitrail.data.index import is_index
 from vitrail.data.sources import (
-    arrays,
     cifar,
     flowers,
     folder,
     huggingface,
     idx,
     manifest,
+    npz,
     parquet,
     pets,
     sample,
@@ -71,7 +71,7 @@ def find(where: str, *, root: Path | None = None, loose: bool = False) -> Pile:
         raise InputError(f"{where} cannot be opened: {error.strerror or error}.") from None
     if path.exists():
         raise InputError(f"{where} is neither a file nor a folder.")
-    raise InputError(f"there is no {where}; give a folder, a file, or `{sample.NAME}`.{_near(path)}")
+    raise InputError(f"there is no {where}; give a folder, a file, or {sample.NAME!r}.{_near(path)}")
 
 
 def _file(path: Path, root: Path | None) -> Pile:
@@ -84,7 +84,7 @@ def _file(path: Path, root: Path | None) -> Pile:
     if suffix in manifest.SUFFIXES:
         return manifest.open_manifest(path, root=root)
     if suffix == ".npz":
-        return arrays.open_npz(path)
+        return npz.open_npz(path)
     if suffix == ".parquet":
         return parquet.open_parquet([path], str(path))
     if is_index(path):

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -108,6 +108,16 @@ class ModelConfig(Tagged, ABC):
     def shrunk(self, image_size: Size) -> "ModelConfig":
         """Return a model of the same kind, small enough for a step to take no time."""
         return replace(self, image_size=image_size)
+
+    def changes_to(self, other: "ModelConfig") -> dict[str, Any]:
+        """Return the settings in which another model of the same kind differs, with its values."""
+        if type(other) is not type(self):
+            raise ConfigError(
+                f"the weights are those of a {self.noun}, but `model.kind` is {other.kind!r}; leave it out, or begin "
+                "with other weights."
+            )
+        pairs = {field.name: (getattr(self, field.name), getattr(other, field.name)) for field in fields(self)}
+        return {name: new for name, (old, new) in pairs.items() if new != old}
 
     def clashes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Return this model's own values of the fixed fields that `changes` would alter."""

@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, overload
@@ -16,7 +16,7 @@ from vitrail.base.numbers import MOST_BATCH, MOST_WORKERS, check_whole
 from vitrail.base.ranks import as_device, best_device
 from vitrail.base.shapes import NewPixels, PixelBatch
 from vitrail.base.table import Table
-from vitrail.checkpoint.files import head_notes, load
+from vitrail.checkpoint.files import load
 from vitrail.checkpoint.labels import class_names
 from vitrail.data.classes import few
 from vitrail.data.pictures import Picture, name_of, pixels_of
@@ -27,17 +27,14 @@ from vitrail.model.contract import Model
 from vitrail.model.info import ModelInfo
 from vitrail.model.patches import Size, size_text
 from vitrail.prediction.answers import Scores, most_probable
+from vitrail.prediction.network import engine_of, graph_of, usual_batch
 from vitrail.prediction.prediction import Answer, Prediction
 from vitrail.prediction.reading import Prepare, Prepared, in_order, read_batch
 from vitrail.runtime.choice import EngineChoice, EngineName, Precision
-from vitrail.runtime.engine import Engine, torch_engine
-from vitrail.runtime.exported import is_exported, open_exported
-from vitrail.runtime.graph_engine import exported_engine
-from vitrail.runtime.make import make_engine
-from vitrail.runtime.zeroshot import TextEmbeddings, read_text_embeddings, zero_shot
+from vitrail.runtime.engine import Engine
+from vitrail.runtime.exported import is_exported
+from vitrail.runtime.zeroshot import TextEmbeddings
 
-BATCH = {"cpu": 8}
-"""Images that go through the model at once; 64 on any other device."""
 MOST_READERS = 8
 """Threads that read for a device that computes by itself."""
 
@@ -86,22 +83,21 @@ class Classifier:
         workers: int | None = None,
         engine: EngineName | None = None,
         precision: Precision | None = None,
+        calibrate: str | os.PathLike[str] | None = None,
+        merge_tokens: int = 0,
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
     ) -> "Classifier":
         """Read a model from a file or folder of any format that `vitrail.load` reads.
 
         `labels` are the names of the classes or a file of them, where the model's own are not wanted or missing; an
         `image_size` other than the model's interpolates its positions. `text_embeddings` are the classes of a CLIP
-        model, or an `.npz` of them. `num_heads` and `architecture` answer what a
-        file of another library does not state. `engine` and `precision` are what computes, torch by default.
+        model, or an `.npz` of them. `num_heads` and `architecture` answer what a file of another library does not
+        state. `engine` and `precision` are what computes, torch by default, with images of `calibrate` for int8;
+        `merge_tokens` lets each block merge that many tokens: faster, less exact.
         """
         if is_exported(path):
-            given = [("image_size", image_size), ("num_heads", num_heads)]
-            for name in (name for name, value in given if value is not None):
-                raise ConfigError(f"{path} is a graph that was exported with its settings; leave out `{name}`.")
-            choice = EngineChoice(engine=engine, precision=precision)
-            exported = open_exported(path, choice, threads=torch.get_num_threads(), architecture=architecture)
-            graph, info = exported_engine(exported)
+            choice = EngineChoice(engine=engine, precision=precision, calibrate=calibrate, merge_tokens=merge_tokens)
+            graph, info = graph_of(path, choice, image_size=image_size, num_heads=num_heads, architecture=architecture)
             return cls.of(
                 graph,
                 labels=labels,
@@ -123,6 +119,8 @@ class Classifier:
             workers=workers,
             engine=engine,
             precision=precision,
+            calibrate=calibrate,
+            merge_tokens=merge_tokens,
             text_embeddings=text_embeddings,
             called=os.fspath(path),
         )
@@ -137,6 +135,8 @@ class Classifier:
         workers: int | None = None,
         engine: EngineName | None = None,
         precision: Precision | None = None,
+        calibrate: str | os.PathLike[str] | None = None,
+        merge_tokens: int = 0,
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
         called: str = "the model",
         info: ModelInfo | None = None,
@@ -152,8 +152,8 @@ class Classifier:
             raise ConfigError(
                 "`text_embeddings` have names of their own, so `labels` have nothing to name; leave one out."
             )
-        choice = EngineChoice(engine=engine, precision=precision)
-        network, own, fresh = _engine_of(model, batch, choice, text_embeddings, called)
+        choice = EngineChoice(engine=engine, precision=precision, calibrate=calibrate, merge_tokens=merge_tokens)
+        network, own, fresh = engine_of(model, batch, choice, text_embeddings, called)
         info = own if info is None else info
         if not network.num_outputs:
             raise InputError(
@@ -168,7 +168,7 @@ class Classifier:
         return cls(
             engine=network,
             labels=tuple(map(str, range(network.num_outputs))) if names is None else names,
-            batch=batch or _batch(device),
+            batch=batch or usual_batch(device),
             workers=workers or (torch.get_num_threads() if device.type == "cpu" else MOST_READERS),
             notes=(*info.notes, *fresh),
             info=info,
@@ -250,32 +250,3 @@ class Classifier:
             ("computes", f"{engine.dtype} on {engine.device}, {self.batch} images at once"),
         ]
         return Table(title="Classifier", columns=("", ""), rows=tuple(rows), notes=tuple(self.notes)).html()
-
-
-def _engine_of(
-    model: Model | Engine,
-    batch: int | None,
-    choice: EngineChoice,
-    text_embeddings: TextEmbeddings | str | os.PathLike[str] | None,
-    called: str,
-) -> tuple[Engine, ModelInfo, list[str]]:
-    """Return what computes, what is known about it, and what the user should know, a sentence each."""
-    texts = text_embeddings
-    if isinstance(texts, str | os.PathLike):
-        texts = read_text_embeddings(texts)
-    if isinstance(model, Engine):
-        if choice.given:
-            raise ConfigError(
-                "an engine computes as it does, so `engine` and `precision` are not for it; leave them out."
-            )
-        return (model if texts is None else zero_shot(model, None, texts, called)), ModelInfo(), []
-    own, guessed = torch_engine(model)
-    engine = make_engine(own, choice, batch=batch or _batch(own.device), note=_log.warning) if choice.given else own
-    if texts is None:
-        return engine, model.info, [*guessed, *head_notes(model)]
-    info = replace(model.info, labels=texts.names)
-    return zero_shot(engine, model.config, texts, called), info, list(guessed)
-
-
-def _batch(device: torch.device) -> int:
-    return BATCH.get(device.type, 64)

@@ -43,6 +43,16 @@ class Line:
     dots: Literal["line", "both", "only"] = "line"
     """Whether points are joined by a line, marked, or both."""
 
+    @property
+    def key(self) -> str:
+        """The style of its mark in the key of a page: a line, dashes or a dot."""
+        colour = f"var(--{self.role})"
+        if self.dots == "only":
+            return f"background:{colour};width:.5rem;height:.5rem;border-radius:50%"
+        if self.dashed:
+            return f"background:repeating-linear-gradient(90deg,{colour} 0 .22rem,transparent .22rem .36rem)"
+        return f"background:{colour}"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chart:
@@ -76,9 +86,7 @@ class Chart:
             self.draw(axes, PAINTS)
             drawing = inline_svg(figure, name, f"{self.title}: {self.y_label} over {self.x_label}")
         keys = (
-            tag("span", tag("i", style=f"background:{_key(line)}"), text(line.name), class_="key")
-            for line in self.lines
-            if line.name
+            tag("span", tag("i", style=line.key), text(line.name), class_="key") for line in self.lines if line.name
         )
         return tag("figure", tag("figcaption", tag("h3", text(self.title)), *keys), drawing)
 
@@ -129,21 +137,15 @@ class Chart:
             axes.set_xticks(self.x_ticks)
         elif self.whole:
             axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: self.x_axis(value)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: printable(self.x_axis(value))))
         if self.log_y:
             axes.yaxis.set_minor_formatter(NullFormatter())
         else:
             axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: self.y_axis(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: printable(self.y_axis(value))))
         if self.slanted:
             for label in axes.get_xticklabels():
                 label.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
-        axes.set_xlabel(self.x_label, color=colours["muted"])
-        axes.set_ylabel(self.y_label, color=colours["muted"])
+        axes.set_xlabel(printable(self.x_label), color=colours["muted"])
+        axes.set_ylabel(printable(self.y_label), color=colours["muted"])
         dress(axes, colours)
-
-
-def _key(line: Line) -> str:
-    """Return the colour of a line in a key, or the pattern of a dashed one."""
-    colour = f"var(--{line.role})"
-    return f"repeating-linear-gradient(90deg,{colour} 0 3px,transparent 3px 5px)" if line.dashed else colour

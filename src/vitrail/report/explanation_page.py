@@ -40,6 +40,8 @@ class MethodStory:
     shares: Points
     deletion: Points
     insertion: Points
+    baseline: bool = False
+    """Whether it is what the others are compared with."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,7 +83,7 @@ def _image(image: ImageStory) -> Section:
 
 
 def _trust(story: ExplanationPage) -> Section:
-    rows = [tuple(text(cell) for cell in method.row) for method in story.methods if method.row]
+    rows = [tuple(text(cell) for cell in method.row) for method in story.methods]
     charts = [
         _chart("Deletion", "covered", story.methods, [method.deletion for method in story.methods]),
         _chart("Insertion", "uncovered", story.methods, [method.insertion for method in story.methods]),
@@ -97,8 +99,8 @@ def _chart(title: str, what: str, methods: Sequence[MethodStory], curves: Sequen
             name=method.name,
             x=method.shares,
             y=curve,
-            role=ROLES[place % len(ROLES)] if method.row else "muted",
-            dashed=not method.row,
+            role="muted" if method.baseline else ROLES[place % len(ROLES)],
+            dashed=method.baseline,
         )
         for place, (method, curve) in enumerate(zip(methods, curves, strict=True))
     ]

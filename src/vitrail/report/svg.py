@@ -42,7 +42,8 @@ def page_style() -> Iterator[None]:
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing", category=UserWarning)  # the browser has it
         mpl.rcdefaults()
-        mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "vitrail", "font.size": 10})
+        text = {"font.size": 10, "text.parse_math": False}  # also of ticks, which are made while it is drawn
+        mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "vitrail", **text})
         yield
 
 

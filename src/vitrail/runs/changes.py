@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from vitrail.base.numbers import check_whole
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.base.trackers import TrackerName
 from vitrail.model.patches import Size
@@ -16,6 +17,9 @@ from vitrail.training.learner import ObjectiveConfig
 from vitrail.training.optimizers import OptimizerName
 from vitrail.training.schedules import Shape
 from vitrail.training.step import Precision
+
+Setting = bool | int | float | str | Sequence[str] | None
+"""A value of a keyword, as config.json has it."""
 
 # Keyword -> the setting of `RunConfig` that it sets, by path; a test checks that both have the same type.
 PATHS = {
@@ -133,9 +137,9 @@ class Changes:
         kind = ObjectiveConfig.members.get(self.settings.get("objective.kind", "classification"))
         return kind is None or bool(kind.needs_labels)
 
-    def batch_of(self, draft: Draft) -> Any:
-        """Return the requested batch, or that of a draft; one that is set by path may be anything."""
-        return self._value("batch", draft.batch)
+    def batch_of(self, draft: Draft) -> int:
+        """Return the requested batch, or that of a draft."""
+        return check_whole("batch", self._value("batch", draft.batch))
 
     def data_config(self, where: str) -> DataConfig:
         """Return the data of a new run."""
@@ -161,13 +165,17 @@ class Changes:
         """Return a setting that is not inside another, as it is requested."""
         return self._by_path(PATHS).get(name, usual) if name not in self.settings else self.settings[name]
 
-    def _by_path(self, paths: Mapping[str, str]) -> dict[str, Any]:
-        """Return the keywords as `settings` has them, so that one mechanism makes both."""
+    def _by_path(self, paths: Mapping[str, str]) -> dict[str, Setting]:
+        """Return the requested keywords by the paths of their settings: `settings` are made together with them."""
         names = [field.name for field in fields(self) if field.name in paths and self.requests(field.name)]
-        values = {paths[name]: getattr(self, name) for name in names if getattr(self, name) != "auto"}
-        if values.get("averaging") == 0:
+        values: dict[str, Setting] = {paths[name]: getattr(self, name) for name in names}
+        if self.micro_batch == "auto":
+            values.pop("execution.micro_batch", None)
+        if self.averaging == 0:
             values["averaging"] = None
-        return values | ({"data.root": absolute(values["data.root"])} if "data.root" in values else {})
+        if self.root is not None:
+            values["data.root"] = absolute(self.root)
+        return values
 
 
 def _inside(name: str, paths: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 File -> its model -> positions for a new size -> the pre-training head off, a head of zeros on.
 """
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ from typing import Any
 import torch
 
 from vitrail.base.errors import InputError
+from vitrail.checkpoint.assembly import assemble
 from vitrail.checkpoint.contents import Contents
-from vitrail.checkpoint.files import assemble, read, settled, sha256
+from vitrail.checkpoint.files import read, settled, sha256
 from vitrail.checkpoint.transfer import transfer
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.model.build import build
@@ -72,13 +72,7 @@ def starting_model(start: StartConfig, config: ModelConfig, device: torch.device
             f"{start.path} has changed since this run was set up: its digest is {digest[:12]}, but was "
             f"{start.digest[:12]}; bring back the file, or begin a new run."
         )
-    own = contents.config
-    changes = {
-        field.name: value
-        for field in dataclasses.fields(own)
-        if (value := getattr(config, field.name)) != getattr(own, field.name)
-    }
-    model = assemble(transfer(contents, changes)).float()
+    model = assemble(transfer(contents, contents.config.changes_to(config))).float()
     for parameter in model.parameters():
         parameter.data = parameter.data.clone()  # values mapped from the file are read-only
     model.zero_head()

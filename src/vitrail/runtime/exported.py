@@ -44,6 +44,9 @@ def open_exported(
     A file of another tool says nothing about itself; `architecture` is then the name of a preset of preprocessing.
     """
     file = Path(path)
+    for name, value in (("calibrate", choice.calibrate), ("merge_tokens", choice.merge_tokens)):
+        if value:
+            raise ConfigError(f"{file} is a graph that was exported with its settings; leave out `{name}`.")
     engine = _engine(file, choice)
     check_session(engine)
     if not file.is_file():
@@ -59,11 +62,41 @@ def open_exported(
     if digest is None:
         raise CheckpointError(f"{file} has facts of an exported model but no digest; export the model again.")
     card = read_card(text, file)
+    check_card(card, session, file)
     if choice.precision not in (None, card.precision):
         raise ConfigError(
             f"{file} was exported in {card.precision}, and computes in that; leave out `precision`, or export it again."
         )
     return Exported(path=file, session=session, card=card, digest=digest, names={name: name for name in card.outputs})
+
+
+def check_card(card: Card, session: Session, path: Path) -> None:
+    """Refuse a file whose facts and graph contradict each other."""
+    channels, size = card.preprocessing.channels, card.preprocessing.image_size
+    shape, kind = ((channels, *size), "float32") if card.entry == "input" else ((None, None, channels), "uint8")
+    if card.entry == "pixels":
+        shape = (*size, channels)
+    graph = dict(zip(session.outputs, session.output_shapes, strict=True))
+    widths = {"logits": card.num_classes, "representation": card.feature_width}
+    problems = [f"no output {name}" for name in card.outputs if name not in graph]
+    problems += [
+        f"{name} of {list(graph[name])} where {width} numbers were to be"
+        for name, width in widths.items()
+        if name in card.outputs and name in graph and not _fits(graph[name], (None, width))
+    ]
+    if session.kind != kind or not _fits(session.shape, (None, *shape)):
+        problems.append(f"an input of {session.kind} and {list(session.shape)} for {card.entry}s of {list(shape)}")
+    if card.labels is not None and len(card.labels) != card.num_classes:
+        problems.append(f"{len(card.labels)} names of {card.num_classes} classes")
+    if problems:
+        raise CheckpointError(f"{path} contradicts its own facts: {'; '.join(problems)}; export the model again.")
+
+
+def _fits(shape: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bool:
+    """Return whether a shape may be another; None is any size."""
+    return len(shape) == len(expected) and all(
+        side is None or other is None or side == other for side, other in zip(shape, expected, strict=True)
+    )
 
 
 def _engine(path: Path, choice: EngineChoice) -> EngineName:

@@ -11,7 +11,7 @@ import numpy as np
 from vitrail.base.errors import CheckpointError
 from vitrail.base.extras import require
 from vitrail.runtime.choice import PACKAGES
-from vitrail.runtime.session import check_inputs
+from vitrail.runtime.session import check_inputs, run_error
 
 FATAL = 4
 """The level of its log above which nothing is: what it refuses is raised too."""
@@ -30,6 +30,7 @@ class OnnxRuntimeSession:
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = FATAL
+        self.called = called
         source = model if isinstance(model, bytes) else os.fspath(model)
         try:
             self.session = runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
@@ -48,7 +49,10 @@ class OnnxRuntimeSession:
 
     def run(self, images: np.ndarray, outputs: Sequence[str]) -> list[Any]:
         """Return the named outputs for a batch."""
-        return list(self.session.run(list(outputs), {self.input: images}))
+        try:
+            return list(self.session.run(list(outputs), {self.input: images}))
+        except Exception as error:
+            raise run_error(self.called, f"ONNX Runtime {self.version}", images, error) from None
 
 
 def _sides(shape: Sequence[Any]) -> tuple[int | None, ...]:

@@ -11,7 +11,7 @@ from vitrail.base.errors import CheckpointError
 from vitrail.base.extras import require
 from vitrail.runtime.card import KEY
 from vitrail.runtime.choice import PACKAGES, Precision
-from vitrail.runtime.session import check_inputs
+from vitrail.runtime.session import check_inputs, run_error
 
 HINTS: dict[Precision, str] = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
 """In which numbers it computes what is not quantised; left to itself, it takes bfloat16 where the processor has it."""
@@ -29,13 +29,16 @@ class OpenVinoSession:
     ) -> None:
         runtime = require("openvino", extra=PACKAGES[self.name][0], purpose="running an OpenVINO file")
         self.version: str = runtime.__version__.partition("-")[0]
+        self.called = called
         settings = {
             "INFERENCE_PRECISION_HINT": HINTS[precision],
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
+            "ENABLE_CPU_PINNING": False,  # else processes side by side all compute on the same core
         }
         try:
             core = runtime.Core()
+            core.set_property({"ENABLE_MMAP": False})  # a file that is overwritten meanwhile must not change answers
             graph = core.read_model(model) if isinstance(model, Path | bytes) else model
             check_inputs([value.get_any_name() for value in graph.inputs], called)
             place = [KEY, "card"]
@@ -57,7 +60,10 @@ class OpenVinoSession:
         request = getattr(self.requests, "own", None)
         if request is None:
             request = self.requests.own = self.compiled.create_infer_request()
-        request.infer([images])
+        try:
+            request.infer([images])
+        except Exception as error:  # of several kinds, by what does not fit
+            raise run_error(self.called, f"OpenVINO {self.version}", images, error) from None
         return [request.get_output_tensor(self.places[name]).data.copy() for name in outputs]
 
 

@@ -44,6 +44,13 @@ class Session(Protocol):
         """Return the named outputs for a batch, as arrays."""
 
 
+def run_error(called: str, runtime: str, images: np.ndarray, error: Exception) -> CheckpointError:
+    """Return the error for a graph that does not get through a batch."""
+    shape = "x".join(map(str, images.shape))
+    reason = " ".join(str(error).split())[:200]
+    return CheckpointError(f"{called} failed in {runtime} with images of {shape}: {reason}")
+
+
 def check_inputs(names: Sequence[str], called: str) -> None:
     """Refuse a graph with another number of inputs than one."""
     if len(names) != 1:

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.shapes import Logits, PixelBatch, Representation
 from vitrail.data.preprocessing import Preprocessing
-from vitrail.data.sources.arrays import read_arrays
+from vitrail.data.sources.npz import read_arrays
 from vitrail.model.family import ModelConfig
 from vitrail.runtime.engine import Engine
 

@@ -152,8 +152,8 @@ class MaskedAutoencoder(Reconstructing):
 
     def loss(self, inputs: Float[Tensor, "batch channel height width"], order: Order, predicted: Removed) -> Tensor:
         """Return the mean squared error over the pixels of the removed patches."""
-        wanted = pick(patchify(inputs, self.patch_size), order[:, -predicted.shape[1] :])
-        return F.mse_loss(predicted.float(), patch_norm(wanted) if self.config.normalised else wanted)
+        targets = pick(patchify(inputs, self.patch_size), order[:, -predicted.shape[1] :])
+        return F.mse_loss(predicted.float(), patch_norm(targets) if self.config.normalised else targets)
 
     def blocks(self) -> list[nn.Module]:
         """Return the blocks of the encoder and of the decoder."""

@@ -82,8 +82,8 @@ class MaskedPatches(Reconstructing):
         drawn = self.draw(batch.images, batch.indices, batch.positions)
         predicted = self.predict(batch.images, drawn)
         values = self.target.values(batch.images, normalise(batch.images, self.task.preprocessing))
-        wanted = values[torch.arange(len(batch), device=values.device)[:, None], drawn.corrupted]
-        loss, right = self.target.loss(predicted, wanted)
+        targets = values[torch.arange(len(batch), device=values.device)[:, None], drawn.corrupted]
+        loss, right = self.target.loss(predicted, targets)
         return loss, {} if right is None else {"patch_accuracy": right}
 
     def draw(self, images: PixelBatch, indices: Indices, positions: Indices) -> Drawn:

@@ -117,9 +117,9 @@ class ColourTarget:
         """Return the cross-entropy: the mean over patches and cells, the sum over groups of channels."""
         total, right = predicted.new_zeros(()), torch.ones_like(values[..., 0], dtype=torch.bool)
         for number, logits in enumerate(self._logits(predicted)):
-            wanted = values[..., number]
-            total = total + F.cross_entropy(logits.flatten(0, 2).float(), wanted.flatten())
-            right &= logits.detach().argmax(-1) == wanted
+            classes = values[..., number]
+            total = total + F.cross_entropy(logits.flatten(0, 2).float(), classes.flatten())
+            right &= logits.detach().argmax(-1) == classes
         return total, right.float().mean(dim=(1, 2)).sum()
 
     def paint(self, predicted: Some, preprocessing: Preprocessing) -> SomePixels:  # noqa: ARG002 - colours are the file's

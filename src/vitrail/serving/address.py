@@ -13,9 +13,9 @@ def bind(settings: ServeSettings) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((settings.host, settings.port))
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a name that cannot be one is the second
         bound.close()
-        reason = (error.strerror or str(error)).lower()
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise ConfigError(
             f"the address {settings.host}:{settings.port} cannot be used ({reason}); choose another `port` or `host`."
         ) from None

@@ -93,6 +93,7 @@ class ModelFacts(BaseModel):
     device: str
     dtype: str
     methods: list[str] = Field(description="The methods of explanations that this model has.")
+    class_methods: list[str] = Field(description="Those of them that explain a class; the others know no classes.")
     default_method: str
     grid: list[int] | None = Field(description="Rows and columns of patches; null without attention.")
     blocks: int

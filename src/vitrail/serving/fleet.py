@@ -1,8 +1,7 @@
 """The worker processes of one set of models: who gets which work, and what happens when one ends.
 
-Images are decoded one at a time and batched afterwards: a broken one never reaches a batch. A free worker takes a full
-batch first, then decodes; it waits only when others are about to deliver, and at most `batch_wait`. Work whose request
-has gone or is late is not started. A worker that ends is replaced; its images are tried again, each alone, up to twice.
+Work whose request has gone or is late is not started. A worker that ends is replaced; its images are tried once more,
+each alone.
 """
 
 import asyncio
@@ -11,25 +10,24 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from vitrail.base.errors import InputError
+from vitrail.serving.backlog import Backlog
 from vitrail.serving.frames import Head
-from vitrail.serving.jobs import FairQueue, Item, Ticket
+from vitrail.serving.jobs import Item, Ticket
 from vitrail.serving.member import Member
 from vitrail.serving.nursery import Nursery, WorkerEndedError
 from vitrail.serving.settings import ModelSource, ServeSettings
 from vitrail.serving.watch import Watch
-from vitrail.serving.works import Compute, Explain, Prepare, Probe, Work
+from vitrail.serving.works import Prepare, Probe, Work
 
-MOST_DEATHS = 3
-"""Workers that may end over one image, decoding or computing it: some might have been killed for another reason."""
+MOST_TRIES = 2
+"""How often an image is begun: a worker may have been ended for another reason, but two point to the image."""
 LONGEST_PAUSE = 10.0
 """Seconds between attempts to start a worker that keeps ending, at most."""
 YOUNG = 1.0
 """A worker that ends within so many seconds was not well to begin with."""
-PATIENCE = 0.25
-"""The part of a batch's own time that decoding more images for it may take."""
 STUCK = 60.0
 """Seconds after which work without an answer ends the worker; twice the deadline, if that is more."""
-DIED = {"wrong": [503, "the processes that worked on it ended; it was not answered."]}
+DIED = {"wrong": [503, "the process that worked on it ended, and ended again when it was tried once more."]}
 
 
 class Fleet:
@@ -38,33 +36,22 @@ class Fleet:
     def __init__(self, sources: Mapping[str, ModelSource], settings: ServeSettings, watch: Watch) -> None:
         self.sources, self.settings, self.watch = sources, settings, watch
         self.models: dict[str, Head] = {}
-        self.decoding, self.computing = FairQueue(), {name: FairQueue() for name in sources}
-        self.explaining = FairQueue()
+        self.backlog = Backlog(sources, settings)
         self.running: dict[Member, Work] = {}
         self.members: list[Member] = []
         self.nursery = Nursery(sources, threads=settings.shares[1], max_pixels=settings.max_pixels)
+        self.plain = all(source.reading.get("engine") in (None, "torch") for source in sources.values())
+        """Whether torch computes without a compiler: anything else keeps the number of threads it began with."""
         self.closing = False
-        self.seconds = {"decode": 0.005, "compute": 0.02}
-        """What one image takes, as a moving mean."""
         self._keepers: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._drained = asyncio.Event()
 
     @property
-    def queues(self) -> Sequence[FairQueue]:
-        """Every queue."""
-        return [self.decoding, self.explaining, *self.computing.values()]
-
-    @property
-    def waiting(self) -> int:
-        """Images that no worker works on."""
-        return sum(map(len, self.queues))
-
-    @property
     def pending(self) -> int:
         """Images that are not finished."""
-        return self.waiting + sum(len(work.items) for work in self.running.values())
+        return len(self.backlog) + sum(len(work.items) for work in self.running.values())
 
     @property
     def ready(self) -> int:
@@ -74,7 +61,7 @@ class Fleet:
     @property
     def image_seconds(self) -> float:
         """How long the whole fleet takes for one image more."""
-        return sum(self.seconds.values()) / max(self.ready, 1)
+        return sum(self.backlog.seconds.values()) / max(self.ready, 1)
 
     async def start(self) -> None:
         """Start all workers, and wait until each has put an image through each model; raise what one refuses."""
@@ -82,7 +69,7 @@ class Fleet:
         self.members = [Member() for _ in range(count)]
         starts: list[asyncio.Future[None]] = []
         try:
-            if any(source.reading.get("engine") not in (None, "torch") for source in self.sources.values()):
+            if not self.plain:
                 await self.members[0].start(self.nursery)  # measures engines, makes graphs; the others find them
             starts += [asyncio.ensure_future(member.start(self.nursery)) for member in self.members if not member.ready]
             await asyncio.gather(*starts)
@@ -101,29 +88,32 @@ class Fleet:
     def submit(self, items: Sequence[Item]) -> None:
         """Take the images of a request."""
         for item in items:
-            self.decoding.put(item)
+            self.backlog.decoding.put(item)
         self.dispatch()
 
     def drop(self, ticket: Ticket) -> None:
         """Forget a request: what has not begun is never computed."""
         ticket.gone = True
-        for queue in self.queues:
-            for item in queue.discard(ticket):
-                item.finish({"wrong": [503, "nobody waited for it."]})
+        for item in self.backlog.discard(ticket):
+            item.finish({"wrong": [503, "nobody waited for it."]})
         self._check_drained()
 
     def dispatch(self) -> None:
         """Give work to every free worker."""
-        for queue in self.queues:
-            for ticket in queue.dead():
-                self.drop(ticket)
-        for member in self.members:
-            if member.idle and (work := self._next()) is not None:
+        for ticket in self.backlog.dead():
+            self.drop(ticket)
+        idle = [member for member in self.members if member.idle]
+        works: list[tuple[Member, Work]] = []
+        for place, member in enumerate(idle):
+            work = self.backlog.next(self.running.values(), len(idle) - place, self._call_later)
+            if work is not None:
                 member.idle = False
                 self.running[member] = work
-                task = asyncio.create_task(self._run(member, work))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                works.append((member, work))
+        for member, work in works:
+            task = asyncio.create_task(self._run(member, work))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         self._check_drained()
 
     async def probe(self, age: float) -> None:
@@ -146,9 +136,8 @@ class Fleet:
                 async with asyncio.timeout(seconds):
                     await self._drained.wait()
         finally:
-            for queue in self.queues:
-                for item in list(queue):
-                    self.drop(item.ticket)
+            for ticket in self.backlog.tickets():
+                self.drop(ticket)
             await self._stop_all(self._keepers)
             if self._timer is not None:
                 self._timer.cancel()
@@ -156,43 +145,6 @@ class Fleet:
     def _check_drained(self) -> None:
         if self.closing and not self.pending:
             self._drained.set()
-
-    def _next(self) -> Work | None:
-        """Return the most urgent work; None when there is none, or when it is worth to wait for more of it."""
-        now = time.monotonic()
-        full, wait = self.settings.batch, self.settings.batch_wait / 1000
-        patience = max(wait, PATIENCE * full * self.seconds["compute"])
-        under_way = any(isinstance(work, Prepare) for work in self.running.values())
-        due: list[tuple[float, FairQueue]] = []
-        for queue in self.computing.values():
-            waited = now - queue.oldest
-            coming = len(self.decoding) > 0 and waited < patience
-            if not coming and under_way and 0 <= waited < wait and len(queue) < full:
-                self._call_later(wait - waited)
-                coming = True
-            if len(queue) and (len(queue) >= full or not coming):
-                due.append((queue.oldest, queue))
-        if len(self.explaining):
-            due.append((self.explaining.oldest, self.explaining))
-        if due:
-            _, queue = min(due, key=lambda pair: pair[0])
-            return self._take(queue)
-        item = self.decoding.take()
-        return None if item is None else Prepare(item)
-
-    def _take(self, queue: FairQueue) -> Work:
-        """Return a batch, or one explanation; an image over which a worker has ended goes alone."""
-        first = queue.take()
-        assert first is not None  # noqa: S101 - only asked of queues with images
-        if queue is self.explaining:
-            return Explain(first)
-        items = [first]
-        while not first.deaths and len(items) < self.settings.batch and (item := queue.take()) is not None:
-            if item.deaths:
-                queue.put(item, first=True)
-                break
-            items.append(item)
-        return Compute(items)
 
     def _call_later(self, seconds: float) -> None:
         if self._timer is not None:
@@ -202,7 +154,10 @@ class Fleet:
     async def _run(self, member: Member, work: Work) -> None:
         """Let a worker do some work, and pass on what comes out."""
         try:
-            head, payload = await member.call(*work.message(), max(STUCK, 2 * self.settings.timeout))
+            head, payload = work.message()
+            if self.plain:
+                head["threads"] = self.settings.threads_for(len(self.running) + len(self.backlog))
+            head, payload = await member.call(head, payload, max(STUCK, 2 * self.settings.timeout))
         except WorkerEndedError:
             del self.running[member]
             member.ended.set()
@@ -222,23 +177,19 @@ class Fleet:
 
     def _settle(self, work: Work, head: Head, payload: bytes) -> None:
         seconds = head["seconds"]
-        if work.items and work.kind in self.seconds:
-            self.seconds[work.kind] += 0.1 * (seconds / len(work.items) - self.seconds[work.kind])
+        self.backlog.learn(work, seconds)
         self.watch.worked(work.kind, len(work.items), seconds)
         for item in work.settle(head, payload):  # those that are decoded now
-            item.deaths = 0
-            queue = self.explaining if item.ticket.options.explain else self.computing[item.ticket.model]
-            queue.put(item)
+            self.backlog.put_decoded(item)
 
     def _again(self, work: Work) -> None:
         """Put back what a worker left undone; what keeps ending workers is answered."""
         for item in reversed(work.items):
             item.deaths += 1
-            if item.deaths >= MOST_DEATHS:
+            if item.deaths == MOST_TRIES:
                 item.finish(DIED)
             else:
-                queue = self.explaining if isinstance(work, Explain) else self.computing[item.ticket.model]
-                (self.decoding if isinstance(work, Prepare) else queue).put(item, first=True)
+                self.backlog.put_back(item, work)
 
     async def _keep(self, place: int) -> None:
         """Replace the worker at one place whenever it ends."""

@@ -5,17 +5,15 @@ from pathlib import Path
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.notes import Note
+from vitrail.base.reading import read_bytes
 
 MOST_KEYS, SHORTEST_KEY = 100, 16
 
 
 def read_keys(path: str, note: Note) -> tuple[bytes, ...]:
     """Read the keys, one on each line; warn of a file that others may read."""
-    try:
-        mode = Path(path).stat().st_mode
-        lines = Path(path).read_bytes()[: 2**16].split(b"\n")
-    except OSError as error:
-        raise ConfigError(f"api_key_file {path} cannot be read: {error.strerror or error}.") from None
+    lines = read_bytes(Path(path), error=ConfigError).split(b"\n")
+    mode = Path(path).stat().st_mode
     keys = tuple(line.strip() for line in lines if line.strip())
     if not keys or len(keys) > MOST_KEYS or min(map(len, keys)) < SHORTEST_KEY:
         raise ConfigError(

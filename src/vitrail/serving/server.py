@@ -34,7 +34,7 @@ class Server:
     ) -> None:
         self.settings, self._folder = settings, folder
         self._keys = () if settings.api_key_file is None else read_keys(settings.api_key_file, note)
-        self._sources, self._log = sources, log
+        self._sources, self._log, self._note = sources, log, note
         self._socket = bind(settings)
         host, self.port = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
@@ -127,6 +127,9 @@ class Server:
 
         self._service = service = Service(self._sources, self.settings, Watch(self._log))
         await service.start()
+        for name, facts in service.models.items():
+            for sentence in facts["notes"]:
+                self._note(f"{name}: {sentence}" if len(service.models) > 1 else sentence)
         self._http = http = listener(make_app(service, self._keys), self.settings)
         running = asyncio.create_task(http.serve(sockets=[self._socket]))
         while not http.started and not running.done():

@@ -81,11 +81,14 @@ class Service:
 
     def check_room(self, images: int, deadline: float) -> None:
         """Refuse a request for which there is no room, or no time."""
-        wait = self.fleet.waiting * self.fleet.image_seconds
+        turn, end = (self.fleet.backlog.ahead(count) * self.fleet.image_seconds for count in (1, images))
         if self.fleet.pending + images > self.settings.max_queue:
-            raise Refusal(429, "queue_full", "the server has more to do than fits into its queue.", retry=wait)
-        if time.monotonic() + wait > deadline:
-            raise Refusal(429, "too_busy", "the answer would come after the deadline.", retry=wait)
+            raise Refusal(429, "queue_full", "the server has more to do than fits into its queue.", retry=turn)
+        if turn > (most := self.settings.max_wait):
+            sentence = f"requests wait for more than {most:g} seconds for their turn."
+            raise Refusal(429, "too_busy", sentence, retry=turn - most)
+        if time.monotonic() + end > deadline:
+            raise Refusal(429, "too_busy", "the answer would come after the deadline.", retry=end)
 
     async def predict(
         self,
@@ -157,7 +160,7 @@ class Service:
     def _state(self) -> dict[str, dict[Labels, float]]:
         fleet = self.fleet
         return {
-            "vitrail_queue_images": {(): float(fleet.waiting)},
+            "vitrail_queue_images": {(): float(len(fleet.backlog))},
             "vitrail_pending_images": {(): float(fleet.pending)},
             "vitrail_workers_ready": {(): float(fleet.ready)},
             "vitrail_model_info": {

@@ -33,13 +33,15 @@ class ServeSettings:
     workers: int | None = None
     """Processes that decode and compute; None takes one for each core."""
     threads: int | None = None
-    """Threads of each worker; None divides the cores among the workers."""
+    """Threads of each worker; None divides the cores among the workers that have work."""
     batch: int = 4
     """The most images that go through a model at once."""
     batch_wait: float = 4.0
     """Milliseconds that a decoded image waits for others, at most, when a worker is free."""
     max_queue: int = 64
     """The most images that are in the server at once; further ones get 429."""
+    max_wait: float = 1.0
+    """Seconds that a request may be expected to wait for its turn; further ones get 429."""
     max_images: int = 16
     """The most images of one request."""
     max_body: int = 32
@@ -70,9 +72,9 @@ class ServeSettings:
         for name, most in (("workers", MOST_WORKERS), ("threads", MOST_THREADS)):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), most=most)
-        for name, longest in (("batch_wait", 1000.0), ("timeout", 3600.0), ("grace", 3600.0)):
+        for name, longest in (("batch_wait", 1000.0), ("max_wait", 3600.0), ("timeout", 3600.0), ("grace", 3600.0)):
             seconds = getattr(self, name)
-            if not 0 <= seconds <= longest or (name == "timeout" and not seconds):
+            if not 0 <= seconds <= longest or (name in ("timeout", "max_wait") and not seconds):
                 raise ConfigError(f"{name} is {seconds!r}, but must be above 0 and at most {longest:g}.")
         if self.max_images > self.max_queue:
             raise ConfigError(
@@ -104,6 +106,11 @@ class ServeSettings:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         workers = self.workers or (max(cores // self.threads, 1) if self.threads else cores)
         return workers, self.threads or max(cores // workers, 1)
+
+    def threads_for(self, works: int) -> int:
+        """Return the threads of a worker while there is work for so many: cores without work help the others."""
+        workers, threads = self.shares
+        return threads if self.threads is not None else max(workers * threads // max(min(works, workers), 1), 1)
 
     @property
     def body_bytes(self) -> int:

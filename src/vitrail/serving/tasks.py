@@ -13,6 +13,7 @@ from vitrail.analysis.methods import (
     applicable,
     best_method,
     check_method,
+    check_settings,
     heat_maps,
     is_signed,
     model_config,
@@ -46,7 +47,7 @@ class Tasks:
     @classmethod
     def load(cls, sources: Mapping[str, ModelSource], *, max_pixels: int) -> "Tasks":
         """Read the models, without computing anything: the process may be about to fork."""
-        classifiers = {name: Classifier.load(source.path, **source.reading) for name, source in sources.items()}
+        classifiers = {name: Classifier.load(source.path, **_reading(source)) for name, source in sources.items()}
         explainers = {name: _explainer(classifiers[name], source) for name, source in sources.items()}
         return cls(classifiers=classifiers, explainers=explainers, max_pixels=max_pixels)
 
@@ -75,6 +76,7 @@ class Tasks:
             "device": str(engine.device),
             "dtype": str(engine.dtype).removeprefix("torch."),
             "methods": list(applicable(inner)),
+            "class_methods": [method for method in applicable(inner) if needs_class(method)],
             "default_method": best_method(inner)[0],
             "grid": list(config.grid) if config is not None and attends and config.grid is not None else None,
             "blocks": config.attention_shape[0] if config is not None else 0,
@@ -123,7 +125,8 @@ class Tasks:
         number = answer[0][0] if asked["class"] is None else asked["class"]
         settings = MethodSettings(layer=asked["layer"], head=asked["head"])
         try:
-            check_method(method, engine, settings)
+            check_method(method, engine)
+            check_settings(settings, (method,), engine)
             maps = self._maps(engine, method, pixels, number, settings, asked["patch"])
         except ConfigError as error:
             return {"refused": str(error)}, b""
@@ -153,11 +156,22 @@ class Tasks:
         return patch_attention(model, engine.inputs(pixels), patch, block=settings.layer, head=settings.head)
 
 
+def _reading(source: ModelSource) -> dict[str, Any]:
+    """Return the keywords of a model; a compiled one, which pads to its batch, takes images singly on a CPU."""
+    compiles = source.reading.get("engine") in ("compiled", "auto")
+    on_cpu = source.reading.get("device") == "cpu" or not torch.cuda.is_available()
+    return source.reading | ({"batch": 1} if compiles and on_cpu else {})
+
+
 def _explainer(classifier: Classifier, source: ModelSource) -> Classifier:
     """Return what explains the answers of a classifier: itself, or the same weights in torch."""
     if isinstance(classifier.engine, TorchEngine) or source.reading.get("engine") is None:
         return classifier
-    reading = {name: value for name, value in source.reading.items() if name not in ("engine", "precision")}
+    reading = {
+        name: value
+        for name, value in source.reading.items()
+        if name not in ("engine", "precision", "calibrate", "merge_tokens")
+    }
     return Classifier.load(source.path, **reading)
 
 

@@ -33,7 +33,8 @@ def main(arguments: list[str]) -> int:
         first = receive(control)
         if first is None:
             return 0
-        tasks, refusal = attempt(first[0]) if forks_loaded(first[0]) else (None, None)
+        # no pool of threads here, which a fork would not survive; a worker sets its own number
+        tasks, refusal = attempt(first[0], threads=1) if forks_loaded(first[0]) else (None, None)
         send(control, {} if refusal is None else {"refused": refusal})
         while (sockets := socket.recv_fds(control, 1, 1))[0]:
             (handle,) = sockets[1]
@@ -57,10 +58,10 @@ def forks_loaded(head: Head) -> bool:
     )
 
 
-def attempt(head: Head) -> "tuple[Tasks | None, str | None]":
+def attempt(head: Head, *, threads: int) -> "tuple[Tasks | None, str | None]":
     """Load the models; or return the sentence that says why not."""
     try:
-        return start(head), None
+        return start(head, threads=threads), None
     except VitrailError as error:
         return None, str(error)
     except OSError as error:
@@ -76,7 +77,7 @@ def serve(stream: socket.socket, head: Head, tasks: "Tasks | None") -> int:
     with stream:
         if receive(stream) is None:
             return 0
-        tasks, refusal = (tasks, None) if tasks is not None else attempt(head)
+        tasks, refusal = (tasks, None) if tasks is not None else attempt(head, threads=head["threads"])
         if tasks is None:
             send(stream, {"refused": refusal})
             return 0
@@ -87,15 +88,18 @@ def serve(stream: socket.socket, head: Head, tasks: "Tasks | None") -> int:
             send(stream, {"refused": str(error)})
             return 0
         send(stream, {"models": {name: tasks.describe(name) for name in tasks.classifiers}, "pid": os.getpid()})
+        threads = head["threads"]
         while (message := receive(stream)) is not None:
+            if threads != (threads := message[0].pop("threads", threads)):
+                torch.set_num_threads(threads)
             began = time.perf_counter()
             answer, payload = work(tasks, *message)
             send(stream, {**answer, "seconds": time.perf_counter() - began}, payload)
     return 0
 
 
-def start(head: Head) -> "Tasks":
-    """Import what computes, and load the models."""
+def start(head: Head, *, threads: int) -> "Tasks":
+    """Import what computes, and load the models, some of which keep the number of threads for good."""
     import torch
 
     from vitrail.base.memory import keep_freed_memory
@@ -104,12 +108,26 @@ def start(head: Head) -> "Tasks":
 
     settle(lambda _: None)
     keep_freed_memory()
-    torch.set_num_threads(1)  # no pool of threads, which a fork would not survive; a worker sets its own number
+    torch.set_num_threads(threads)
     sources = {name: ModelSource(**source) for name, source in head["models"].items()}
     for source in sources.values():
         if isinstance(size := source.reading.get("image_size"), list):  # what JSON makes of a tuple
             source.reading["image_size"] = tuple(size)
     return Tasks.load(sources, max_pixels=head["max_pixels"])
+
+
+def prepare(tasks: "Tasks", head: Head, payload: memoryview) -> tuple[Head, bytes]:
+    """Decode the images of a message one after the other, each with its own time and its own faults."""
+    images: list[Head] = []
+    content: list[bytes] = []
+    at = 0
+    for model, size in zip(head["models"], head["sizes"], strict=True):
+        began = time.perf_counter()
+        facts, pixels = tasks.prepare(model, bytes(payload[at : at + size]))
+        images.append({**facts, "bytes": len(pixels), "seconds": time.perf_counter() - began})
+        content.append(pixels)
+        at += size
+    return {"images": images}, b"".join(content)
 
 
 def work(tasks: "Tasks", head: Head, payload: bytearray) -> tuple[Head, bytes]:
@@ -118,7 +136,7 @@ def work(tasks: "Tasks", head: Head, payload: bytearray) -> tuple[Head, bytes]:
 
     match head["do"]:
         case "prepare":
-            return tasks.prepare(head["model"], bytes(payload))
+            return prepare(tasks, head, memoryview(payload))
         case "compute":
             pixels = batch_of(payload, len(head["tops"]), tasks.classifiers[head["model"]])
             return tasks.compute(head["model"], pixels, head["tops"], head["features"])

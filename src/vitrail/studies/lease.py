@@ -8,12 +8,14 @@ when its owner's process is gone from this machine, or when it was not touched f
 import json
 import os
 import platform
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from vitrail.base.errors import VitrailError, WriteError
 from vitrail.base.reading import read_json
 
 BEAT = 5.0
@@ -39,8 +41,13 @@ class Lease:
             handle = os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         except (FileExistsError, FileNotFoundError):  # another was faster, or removes the folder
             return None
-        with os.fdopen(handle, "w") as file:
-            file.write(json.dumps({"machine": platform.node(), "process": os.getpid(), "begun": _begun(os.getpid())}))
+        try:
+            with os.fdopen(handle, "w") as file:
+                owner = {"machine": platform.node(), "process": os.getpid(), "begun": _begun(os.getpid())}
+                file.write(json.dumps(owner))
+        except OSError as error:  # an empty claim would keep others out for a minute
+            claim.unlink(missing_ok=True)
+            raise WriteError(f"{claim} could not be written: {error.strerror or error}.") from None
         return claim
 
     @contextmanager
@@ -77,36 +84,38 @@ class Lease:
 
     def _alive(self, claim: Path) -> bool:
         try:
-            owner = read_json(claim)
-            silent = self._now() - claim.stat().st_mtime
-        except FileNotFoundError:  # its owner has just finished
-            return True
-        except Exception:
-            return self._now() - claim.stat().st_mtime < SILENCE if claim.exists() else True
-        if owner.get("machine") == platform.node():
-            return _begun(owner.get("process")) == owner.get("begun")
+            owner, silent = read_json(claim), self._age(claim)
+        except VitrailError:  # it says nothing, or not yet
+            owner, silent = None, self._age(claim)
+        if isinstance(owner, dict) and owner.get("machine") == platform.node():
+            begun = _begun(owner.get("process"))
+            return begun is not None and begun == owner.get("begun")
         return silent < SILENCE
+
+    def _age(self, claim: Path) -> float:
+        """Return the seconds without a sign of life; none for a claim whose owner has just finished."""
+        try:
+            return self._now() - claim.stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
 
     def _now(self) -> float:
         """Return the time by the clock of the folder, which may be another machine's."""
-        clock = self.folder / f".clock-{platform.node()}-{os.getpid()}"
-        clock.touch()
-        now = clock.stat().st_mtime
-        clock.unlink(missing_ok=True)
-        return now
+        with tempfile.TemporaryFile(dir=self.folder) as clock:
+            return os.fstat(clock.fileno()).st_mtime
 
 
 def _number(claim: Path) -> int:
     number = claim.name.rpartition("-")[2]
-    return int(number) if number.isdigit() else -1
+    return int(number) if number.isdecimal() else -1
 
 
 def _begun(process: object) -> str | None:
     """Return when a process of this machine began, which tells it from a later one of the same number."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        with suppress(OSError, TypeError):
+    except (OSError, IndexError, ValueError):
+        with suppress(OSError, TypeError, ValueError, OverflowError):
             os.kill(int(str(process)), 0)
             return "alive"
         return None

@@ -5,24 +5,23 @@ and evaluation are timed once, before the first cell; the steps are as many as m
 They are written into the plan, so that every process, and every resumed one, makes the same runs.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.numbers import check_whole
 from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, setting_differences, to_dict
 from vitrail.runs.folder import write_json
-from vitrail.studies.study import Variant
+from vitrail.studies.study import Variant, folder_name
 
 PLAN, CELL = "study.json", "cell.json"
 FEWEST_STEPS = 20
 """Fewest steps of a run: with fewer, every variant is at chance."""
 OVERHEAD = 4.0
 """Seconds of a run outside its steps and its evaluations: data, model file, report."""
-_PLAIN = re.compile(r"[^A-Za-z0-9.]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +33,16 @@ class StudyPlan:
     variants: tuple[str, ...]
     seeds: int
     minutes: float | None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of every run that begins with random weights, by path."""
     steps: int
     """Updates of each cell."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of every variant, by its name."""
+    images: tuple[str, ...] = ()
+    """A digest of the names and classes of the images of each data set."""
+
+    def __post_init__(self) -> None:
+        """Refuse a plan that was edited into one that cannot be carried out."""
+        check_whole("steps", self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +77,7 @@ class Pace:
 def cells_of(folder: Path, variants: Sequence[Variant], seeds: int) -> list[Cell]:
     """Return all cells, seed by seed, so that every variant has a result early."""
     return [
-        Cell(variant=variant, seed=seed, folder=folder / "cells" / f"{_PLAIN.sub('-', variant.name)}-{seed}")
+        Cell(variant=variant, seed=seed, folder=folder / "cells" / f"{folder_name(variant.name)}-{seed}")
         for seed in range(seeds)
         for variant in variants
     ]

@@ -6,15 +6,21 @@ A study of one's own is a value of this kind, or a TOML file (`study_file.py`).
 """
 
 import itertools
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.settings import to_dict
 from vitrail.model.family import ModelConfig
 from vitrail.runs.draft import Facts
 
 Value = str | int | float
+OWN = ("seed", "steps", "minutes", "data.where", "data.others", "data.root", "data.split_seed")
+"""Settings of its runs that a study decides itself."""
+_STRANGE = re.compile(r"[^A-Za-z0-9.]+")
 Task = Literal["train", "enlarge", "transfer", "pretrain", "speed"]
 """What a cell does: train a classifier; train on small images and fine-tune on large ones; train on one data set and
 fine-tune on another; pre-train without labels and fine-tune; or time a forward pass."""
@@ -137,10 +143,33 @@ def check_variants(study: Study, variants: Sequence[Variant]) -> None:
     names = [variant.name for variant in variants]
     if not names or len(set(names)) < len(names):
         raise ConfigError(f"the study {study.name} has the variants {', '.join(names)}; give each a name of its own.")
+    folders: dict[str, str] = {}
+    for name in names:
+        if (other := folders.setdefault(folder_name(name).casefold(), name)) != name:
+            raise ConfigError(
+                f"the study {study.name} has the variants {other!r} and {name!r}, whose folders would have the same "
+                "name; give one of them another."
+            )
+    for variant in variants:
+        if own := sorted(path for path in variant.settings if path in OWN):
+            raise ConfigError(
+                f"the variant {variant.name!r} sets {own[0]}, which a study decides for all of its runs; leave it out."
+            )
+        try:
+            json.dumps(to_dict(variant), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"the variant {variant.name!r} has a setting that is not a plain, finite value: {error}."
+            ) from None
     for claim in study.claims:
         for name in (claim.better, claim.worse):
             if name not in names:
                 raise ConfigError(f"the study {study.name} makes a claim about {name!r}, which is not a variant.")
+
+
+def folder_name(variant: str) -> str:
+    """Return a variant's name as that of a folder: without spaces and signs."""
+    return _STRANGE.sub("-", variant)
 
 
 def _combined(combination: Iterable[tuple[str, Mapping[str, Any]]]) -> Variant:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vitrail.base.errors import ConfigError, InputError
-from vitrail.base.limits import TEXT_BYTES
+from vitrail.base.reading import read_text
 from vitrail.base.settings import from_dict
 from vitrail.studies.study import Claim, Measure, Study, one_at_a_time, product
 
@@ -42,10 +42,9 @@ class StudyFile:
 def read_study(path: Path) -> Study:
     """Read a study from a TOML file, or refuse what is not one."""
     try:
-        TEXT_BYTES.check(path.stat().st_size, str(path))
-        settings = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a study in TOML: {error}.") from None
+        settings = tomllib.loads(read_text(path))
+    except (ValueError, RecursionError) as error:  # a number of 5000 digits is the first of these
+        raise InputError(f"{path} is not a study in TOML: {str(error).rstrip('.')}.") from None
     file = from_dict(StudyFile, settings, where=f"the settings in {path}")
     for factor, values in file.factors.items():
         tables = all(isinstance(value, dict) for value in values.values())

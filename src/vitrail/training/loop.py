@@ -116,6 +116,11 @@ class Loop:
         """The steps of the whole run, as they are planned now."""
         return self.config.steps if self.pacer is None else self.pacer.steps
 
+    @property
+    def stretch(self) -> int:
+        """How many times rarer than it was set each thing is done that is done every so many steps."""
+        return 1 if self.pacer is None else self.pacer.stretch
+
     def _keep_pace(self) -> None:
         """Check the pacer, where there is one, and report a new plan."""
         if self.pacer is None:
@@ -157,7 +162,7 @@ class Loop:
 
     def _due(self, every: int) -> bool:
         step = self.state.progress.step
-        return step % every == 0 or step == self.steps
+        return step % (every * self.stretch) == 0 or step == self.steps
 
     def _log(self, rate: float, timing: dict[str, float]) -> None:
         progress = self.state.progress
@@ -219,7 +224,8 @@ class Loop:
             progress.best, progress.best_step = score, progress.step
             self.keep_best(self.state)
         elif self.config.patience is not None and progress.best_step is not None:
-            progress.stopped = (progress.step - progress.best_step) // evaluator.every >= self.config.patience
+            waited = (progress.step - progress.best_step) // (evaluator.every * self.stretch)
+            progress.stopped = waited >= self.config.patience
 
     def _checkpoint(self) -> bool:
         """Save, unless the weights have become useless; a disk that is full costs nothing that was saved before."""

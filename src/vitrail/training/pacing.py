@@ -4,6 +4,9 @@ The learning rate of a step follows from the number of steps that is planned whe
 lets the rate fall sooner, one that grows holds it longer. Machines that others use too change their speed by three
 times within a run, so the plan is checked again about once a second. Every correction is a line of `pace.jsonl`: a
 resumed run repeats the corrections that are there before it makes its own, and is the same run bit by bit.
+
+A plan that was made while others used the machine may grow many times over. Then evaluations, checkpoints and lines of
+metrics become rarer with it (`stretch`), or they would take the time that was won.
 """
 
 import time
@@ -48,7 +51,10 @@ class Correction:
 
 
 class Pacer:
-    """Keeps the number of steps of a run to the time that is left."""
+    """Keeps the number of steps of a run to the time that is left.
+
+    `stretch` is how many times longer the run has become than it was first planned, as a power of 2.
+    """
 
     def __init__(
         self,
@@ -63,6 +69,7 @@ class Pacer:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.seconds, self.steps = seconds, steps
+        self.first, self.planned, self.stretch = first, steps, 1
         self.evaluate_every, self.evaluation = evaluate_every, evaluation
         self.path, self.ranks, self.clock = path, ranks, clock
         self.usual = max(seconds, 1e-9) / max(steps - first, 1)
@@ -76,7 +83,8 @@ class Pacer:
         rows = read_corrections(self.path)
         for row in rows:
             if row.step <= step:
-                self.steps, spent = row.steps, max(spent, row.seconds)
+                self._plan(row.steps)
+                spent = max(spent, row.seconds)
         self.stored = deque(row for row in rows if row.step > step)
         self.spent, self.began, self.paused = spent, self.clock(), 0.0
         self.window = deque([(step, self.clock())])
@@ -90,7 +98,7 @@ class Pacer:
         """Before a step: repeat a stored correction, or check the clock."""
         if self.stored:
             while self.stored and self.stored[0].step <= step:
-                self.steps = self.stored.popleft().steps
+                self._plan(self.stored.popleft().steps)
             return
         if step % self.check_every and step + 1 < self.steps:
             return
@@ -118,10 +126,16 @@ class Pacer:
         each = (now - before) / (last - first)
         slowdown = min(max(each / self.usual, 1.0), MOST_SLOWDOWN)
         left = self.seconds - self.elapsed - FINISH_SECONDS * slowdown - self.evaluation
-        return step + max(int(left / (each + self.evaluation / self.evaluate_every)), 1)
+        return step + max(int(left / (each + self.evaluation / (self.evaluate_every * self.stretch))), 1)
+
+    def _plan(self, steps: int) -> None:
+        """Take another number of steps, and stretch what is done every so many: by a power of 2, and never back."""
+        self.steps = steps
+        while steps - self.first >= 2 * self.stretch * (self.planned - self.first):
+            self.stretch *= 2
 
     def _correct(self, step: int, steps: int) -> None:
-        self.steps = steps
+        self._plan(steps)
         if self.ranks.first:  # to the disk before the step that follows from it: a kill must not lose it
             append_row(self.path, asdict(Correction(step=step, steps=steps, seconds=self.elapsed)), sync=True)
 

@@ -3,9 +3,9 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from vitrail.base.errors import InputError
 from vitrail.base.outputs import Kind
@@ -15,6 +15,7 @@ from vitrail.data.sources.files import Files
 from vitrail.data.sources.manifest import write_manifest
 from vitrail.data.survey.leaks import Findings, left_out
 from vitrail.data.survey.scan import Scan
+from vitrail.data.survey.summary import SplitProblem
 
 LIST = Kind(
     name="a list of images with the columns path, label and split",
@@ -35,6 +36,15 @@ class LeftOut:
     """Why it is not listed."""
 
 
+class CleanSummary(TypedDict):
+    """A clean list as plain values."""
+
+    file: str
+    root: str | None
+    images: int
+    left_out: list[SplitProblem]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CleanList:
     """A list (path, label, split) of images that was written, to be opened as data."""
@@ -48,13 +58,13 @@ class CleanList:
     left_out: tuple[LeftOut, ...]
     """The images left out, with the reason."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> CleanSummary:
         """Return everything as plain values for JSON."""
         return {
             "file": str(self.file),
             "root": self.root,
             "images": self.images,
-            "left_out": [asdict(image) for image in self.left_out],
+            "left_out": [{"split": one.split, "name": one.name, "reason": one.reason} for one in self.left_out],
         }
 
 

@@ -15,6 +15,7 @@ from vitrail.analysis.methods import (
     applicable,
     best_method,
     check_method,
+    check_settings,
 )
 from vitrail.base.errors import ConfigError, ImageError, InputError, did_you_mean
 from vitrail.base.notes import Note, logged
@@ -82,18 +83,16 @@ def explain(
     check_whole("top", top)
     check_whole("points", points, least=0, most=1000)
     check_whole("seed", seed, least=-MOST_SEED, most=MOST_SEED)
-    folder = None if out is None else check_folder(out, FOLDER, PAGE, inputs=(model, labels), force=force)
+    read = images if isinstance(images, list | tuple) else [images]
+    folder = None if out is None else check_folder(out, FOLDER, PAGE, inputs=(model, labels, *read), force=force)
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
     )
     with open_networks([model], verb="explain", file=file, threads=threads, note=note) as (network,):
         names = _class_names(network, labels)
         settings = MethodSettings(layer=layer, head=head, steps=steps)
-        methods, reason = _methods(network.engine, method, settings, compare=compare)
-        if "attention" not in methods and (layer, head) != (-1, None):
-            raise ConfigError("`layer` and `head` are of attention alone; give the `method` attention beside them.")
-        if "integrated-gradients" not in methods and steps != STEPS:
-            raise ConfigError("`steps` are of integrated gradients alone; leave them out, or give that `method`.")
+        methods, reason = _methods(network.engine, method, compare=compare)
+        check_settings(settings, methods, network.engine)
         notes = (*network.notes, *network.head_notes, *reason)
         for sentence in notes:
             note(sentence)
@@ -120,7 +119,7 @@ def explain(
 
 
 def _methods(
-    engine: Engine, method: Method | Literal["auto"], settings: MethodSettings, *, compare: bool
+    engine: Engine, method: Method | Literal["auto"], *, compare: bool
 ) -> tuple[tuple[Method, ...], tuple[str, ...]]:
     """Return the methods to use, and a sentence where they were chosen for this kind of model."""
     if compare:
@@ -130,7 +129,7 @@ def _methods(
     if method == "auto":
         chosen, reason = best_method(engine)
         return (chosen,), (reason,)
-    check_method(method, engine, settings)
+    check_method(method, engine)
     return (method,), ()
 
 
@@ -143,6 +142,8 @@ def _class_names(network: Network, labels: Sequence[str] | File | None) -> tuple
 
 
 def _class_number(label: str, names: tuple[str, ...]) -> int:
+    if not isinstance(label, str):
+        raise ConfigError(f"label is {label!r}, but must be the name of a class, such as {names[0]!r}.")
     if label not in names:
         listing = ", ".join(names[:5]) + (f" and {len(names) - 5:,} more" if len(names) > 5 else "")
         raise ConfigError(f"the model has no class {label!r}, only {listing}.{did_you_mean(label, names)}")

@@ -4,6 +4,7 @@ import base64
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from vitrail.report.overlay import overlay, side_by_side
 
 Picture = UInt8[np.ndarray, "height width 3"]
 
+RANDOM = "random maps"
 TRUST_NOTE = (
     "Deletion is better when it is lower, insertion when it is higher; a gain whose interval includes 0 is not better "
-    "than random maps."
+    "than random maps, and one image has no interval."
 )
 
 
@@ -177,7 +179,8 @@ class Explanations(Tabular, Sequence[Explanation]):
     def areas(self, method: Method) -> dict[str, Interval]:
         """Return the mean areas of a method over the images, each with its 95% interval; see `Trust.areas`.
 
-        `gain` is how much better than random maps it is: the fall of deletion and the rise of insertion together.
+        `gain` is how much better than random maps it is: the fall of deletion and the rise of insertion together. One
+        image has no interval, so that its ends are NaN.
         """
         rows = [trust.areas for trust in self.trusts(method)]
         if not rows:
@@ -186,30 +189,41 @@ class Explanations(Tabular, Sequence[Explanation]):
         columns["gain"] = (columns["random_deletion"] - columns["deletion"]) + (
             columns["insertion"] - columns["random_insertion"]
         )
+        if len(rows) == 1:
+            return {name: Interval(value=float(values[0]), low=nan, high=nan) for name, values in columns.items()}
         return bootstrap(
             lambda counts: {name: float(counts @ values / counts.sum()) for name, values in columns.items()}, len(rows)
         )
 
     def tables(self) -> list[Table]:
         """Return the images, and the methods beside random maps."""
-        rows = [
-            (image.name, heat.label, percent(heat.probability), heat.method, *_areas_text(heat.trust))
-            for image in self.images
-            for heat in image.maps
-        ]
-        columns = ("image", "class", "probability", "method", "deletion", "insertion")
+        columns = ("image", "class", "method", "deletion", "insertion")
+        rows = (row for image, name in zip(self.images, self._short_names(), strict=True) for row in _rows(image, name))
         tables = [Table(title=f"What {self.model} looked at", columns=columns, rows=tuple(rows))]
-        summary = [(method, *_row(areas)) for method in self.methods if (areas := self.areas(method))]
-        if summary:
-            tables.append(
-                Table(
-                    title="Can the maps be trusted?",
-                    columns=("method", "deletion", "random", "insertion", "random", "gain", "95% interval"),
-                    rows=tuple(sorted(summary, key=lambda row: -float(row[5]))),
-                    notes=(TRUST_NOTE,),
-                )
-            )
-        return tables
+        trust = self.trust_table()
+        return tables if trust is None else [*tables, trust]
+
+    def trust_table(self) -> Table | None:
+        """Return the mean areas of each method, the best first, and of random maps; None where none was measured."""
+        means = {method: areas for method in self.methods if (areas := self.areas(method))}
+        if not means:
+            return None
+        ranking = sorted(means, key=lambda method: -means[method]["gain"].value)
+        random = means[ranking[0]]
+        return Table(
+            title="Can the maps be trusted?",
+            columns=("method", "deletion", "insertion", "gain", "95% interval"),
+            rows=(
+                *((method, *_areas_row(means[method])) for method in ranking),
+                (RANDOM, f"{random['random_deletion'].value:.3f}", f"{random['random_insertion'].value:.3f}", "", ""),
+            ),
+            notes=(TRUST_NOTE,),
+        )
+
+    def _short_names(self) -> list[str]:
+        """Return the names of the images without their folders, or with them where two would be the same."""
+        names = [Path(image.name).name for image in self.images]
+        return names if len(set(names)) == len(names) else [image.name for image in self.images]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but pixels as plain values for JSON."""
@@ -223,21 +237,26 @@ class Explanations(Tabular, Sequence[Explanation]):
         }
 
 
-def _areas_text(trust: Trust | None) -> tuple[str, str]:
-    if trust is None:
-        return "", ""
-    areas = trust.areas
-    return (
-        f"{areas['deletion']:.3f} (random {areas['random_deletion']:.3f})",
-        f"{areas['insertion']:.3f} (random {areas['random_insertion']:.3f})",
-    )
+def _rows(image: Explanation, name: str) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each map, and one for random maps; the name of the image stands in the first."""
+    trusts = []
+    for heat in image.maps:
+        cells = ("", "")
+        if heat.trust is not None:
+            trusts.append(heat.trust.areas)
+            cells = f"{trusts[-1]['deletion']:.3f}", f"{trusts[-1]['insertion']:.3f}"
+        yield (name if heat is image.maps[0] else "", f"{heat.label} {percent(heat.probability)}", heat.method, *cells)
+    if trusts:
+        yield "", "", RANDOM, f"{trusts[0]['random_deletion']:.3f}", f"{trusts[0]['random_insertion']:.3f}"
 
 
-def _row(areas: Mapping[str, Interval]) -> tuple[str, ...]:
-    names = ("deletion", "random_deletion", "insertion", "random_insertion", "gain")
+def _areas_row(areas: Mapping[str, Interval]) -> tuple[str, ...]:
     gain = areas["gain"]
-    return (*(f"{areas[name].value:.3f}" for name in names), f"{gain.low:.3f} to {gain.high:.3f}")
+    span = "" if isnan(gain.low) else f"{gain.low:.3f} to {gain.high:.3f}"
+    return (*(f"{areas[name].value:.3f}" for name in ("deletion", "insertion", "gain")), span)
 
 
-def _plain(areas: Mapping[str, Interval]) -> dict[str, dict[str, float]]:
-    return {name: {"value": area.value, "low": area.low, "high": area.high} for name, area in areas.items()}
+def _plain(areas: Mapping[str, Interval]) -> dict[str, dict[str, float | None]]:
+    """Return areas as values that JSON can hold."""
+    ends = {name: (None, None) if isnan(area.low) else (area.low, area.high) for name, area in areas.items()}
+    return {name: {"value": area.value, "low": ends[name][0], "high": ends[name][1]} for name, area in areas.items()}

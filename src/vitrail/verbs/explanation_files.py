@@ -3,16 +3,18 @@
 import io
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from vitrail.analysis.methods import Method, is_signed, needs_class
 from vitrail.base.files import write_whole
 from vitrail.base.outputs import Kind
 from vitrail.report.explanation_page import ExplanationPage, ImageStory, MethodStory, Panel, render_explanations
 from vitrail.report.markup import percent
-from vitrail.verbs.explanation import TRUST_NOTE, Explanation, Explanations, HeatMap
+from vitrail.verbs.explanation import RANDOM, TRUST_NOTE, Explanation, Explanations, HeatMap
 
 PAGE, FIGURES = "explanations.html", "explanations.json"
 FOLDER = Kind(name="a folder of explanations", holds=lambda path: (path / FIGURES).is_file())
@@ -49,15 +51,31 @@ def _npy(heat: HeatMap) -> bytes:
 
 
 def _page(result: Explanations) -> ExplanationPage:
-    table = next((table for table in result.tables() if table.notes), None)
+    table = result.trust_table()
     return ExplanationPage(
         title=f"What {Path(result.model).name} looked at",
         images=[_story(image) for image in result.images],
         methods=[] if table is None else _methods(result, {row[0]: row for row in table.rows}),
         columns=() if table is None else table.columns,
         note=TRUST_NOTE,
-        notes=(*result.notes, *(f"{name} could not be read: {reason}" for name, reason in result.failures)),
+        notes=(
+            *result.notes,
+            *(f"{name} could not be read: {reason}" for name, reason in result.failures),
+            *_legend(result.methods),
+        ),
     )
+
+
+def _legend(methods: Sequence[Method]) -> Iterator[str]:
+    """Yield how to read the colours of maps, by the methods that made them."""
+    signed = [method for method in methods if is_signed(method)]
+    if len(signed) < len(methods):
+        yield "The brighter, from violet to yellow, the more a place counts."
+    if signed:
+        yield f"With {' and '.join(signed)}, orange speaks for the class and blue against it."
+    classless = [method for method in methods if not needs_class(method)]
+    if classless:
+        yield f"The map of {' and '.join(classless)} is the same for every class."
 
 
 def _story(image: Explanation) -> ImageStory:
@@ -74,7 +92,7 @@ def _lines(heat: HeatMap) -> tuple[str, ...]:
         lines.append(f"deletion {areas['deletion']:.3f} (random {areas['random_deletion']:.3f})")
         lines.append(f"insertion {areas['insertion']:.3f} (random {areas['random_insertion']:.3f})")
     if heat.error is not None:
-        lines.append(f"sum is off by {percent(heat.error)}")
+        lines.append(f"error of the sum {percent(heat.error)}")
     return tuple(lines)
 
 
@@ -90,4 +108,4 @@ def _methods(result: Explanations, rows: dict[str, tuple[str, ...]]) -> list[Met
         random = {name: curves.pop(f"random_{name}") for name in ("deletion", "insertion")}
         stories.append(MethodStory(name=method, row=rows[method], **curves))
     stories.sort(key=lambda story: list(rows).index(story.name))
-    return [*stories, MethodStory(name="random", row=(), shares=curves["shares"], **random)]
+    return [*stories, MethodStory(name=RANDOM, row=rows[RANDOM], shares=curves["shares"], baseline=True, **random)]

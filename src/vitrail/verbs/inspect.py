@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-import numpy as np
 import torch
 
 from vitrail.analysis.change import weight_changes
@@ -22,7 +21,7 @@ from vitrail.evaluation.subset import Choice, choose
 from vitrail.model.patches import Size
 from vitrail.model.trace import Selection
 from vitrail.runtime.engine import TorchEngine
-from vitrail.verbs.inspecting import NO_CLASSES, NO_IMAGES, Inspecting, Shown
+from vitrail.verbs.inspecting import NO_CLASSES, NO_IMAGES, Inspecting, Shown, evenly
 from vitrail.verbs.inspection import Comparison, Inspection, ModelFigures
 from vitrail.verbs.inspection_files import FOLDER, PAGE, write_inspection
 from vitrail.verbs.network import FileSettings, ModelLike, Network
@@ -76,7 +75,8 @@ def inspect(
 
     `importance` sets each branch and head to zero on `importance_images` of the images: it is measured by `accuracy`
     where the data has the model's classes, else by the `change` of the outputs; `auto` takes what there is, `none`
-    leaves it out. `out` is a folder that gets a page, each panel as PNG and SVG, and its numbers as JSON.
+    leaves it out. `out` is a folder that gets a page, each panel as PNG, its charts as SVG too, and its numbers as
+    JSON.
     """
     models = listed(model)
     _check(models, images, examples, importance, importance_images)
@@ -190,7 +190,7 @@ def _read(dataset: Dataset, images: int, note: Note) -> tuple[Shown, list[tuple[
     """Read images at even distances; one that cannot be read is noted and left out."""
     if not len(dataset):
         raise InputError(f"{dataset.where} has no images.")
-    places = np.unique(np.linspace(0, len(dataset) - 1, min(images, len(dataset))).round().astype(int))
+    places = evenly(len(dataset), images)
     pixels, read, failures = [], [], []
     for index in places.tolist():
         try:

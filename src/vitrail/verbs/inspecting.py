@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from vitrail.analysis.cka import FEWEST, cka
@@ -16,7 +17,7 @@ from vitrail.analysis.norms import find_outliers
 from vitrail.analysis.placing import place
 from vitrail.analysis.rank import effective_rank
 from vitrail.analysis.rollout import rollout_heat
-from vitrail.analysis.similarity import offset_similarity, position_similarity, shown_patches
+from vitrail.analysis.similarity import near_and_far, offset_similarity, position_similarity, shown_patches
 from vitrail.analysis.units import dead_units
 from vitrail.base.errors import InputError
 from vitrail.base.progress import Progress, silent
@@ -72,24 +73,25 @@ class Inspecting:
         kernels, absences = model.filters(), {}
         if kernels is None:
             absences["filters"] = f"a {config.noun} shows no filters."
-        grids, shown = {}, (0, 0)
+        grids, shown, contrasts = {}, (0, 0), {}
         positions = model.positions()
         if config.grid is not None:
             patches, shown = shown_patches(config.grid)
             grids = {name: position_similarity(table, config.grid, patches) for name, table in positions.tables.items()}
             for name, table in positions.offsets.items():
                 grids[f"{name}, offsets"] = offset_similarity(table, config.grid, patches)
+            contrasts = {name: near_and_far(cosines, patches) for name, cosines in grids.items()}
         if not grids:
             absences["positions"] = f"a {config.noun} without positions has none to compare."
         if not config.attention_shape[0]:
             absences |= dict.fromkeys(("distance", "entropy", "rollout"), f"a {config.noun} has no attention.")
         return ModelFigures(
             name=self.name,
-            noun=config.noun,
-            image_size=config.image_size,
+            layer_names=tuple(layer.name for layer in model.layers()),
             filters=None if kernels is None else principal_filters(kernels.cpu()),
             positions={name: cosines.numpy() for name, cosines in grids.items()},
             shown=shown,
+            contrasts=contrasts,
             absences=absences,
         )
 
@@ -138,8 +140,12 @@ class Inspecting:
         )
 
     def _importance(self, pixels: PixelBatch, shown: Shown) -> Importance:
-        """Leave out each branch on some of the images, evenly chosen."""
-        some = np.unique(np.linspace(0, len(pixels) - 1, min(self.importance_images, len(pixels))).round().astype(int))
+        """Leave out each branch on some of the images, evenly chosen; for accuracy, of those with a class."""
+        choice, places, accuracy = self.choice, np.arange(len(pixels)), None
+        targets = None if choice is None else choice.targets(shown.targets)
+        if targets is not None and (targets >= 0).any():
+            places = np.flatnonzero(targets >= 0)
+        some = places[evenly(len(places), self.importance_images)]
         parts = pixels[torch.from_numpy(some)].split(32)
         answers = self.engine.num_outputs > 0
 
@@ -149,13 +155,11 @@ class Inspecting:
         def change(before: Tensor, after: Tensor) -> float:
             return probability_change(before.softmax(1), after.softmax(1)) if answers else feature_change(before, after)
 
-        accuracy = None
-        if self.choice is not None:
-            choice, targets = self.choice, self.choice.targets(shown.targets)[some]
+        if choice is not None and targets is not None and (targets[some] >= 0).all():
+            truth = targets[some]
 
             def accuracy(logits: Tensor) -> float:
-                right = class_scores(logits, choice).argmax(1).numpy() == targets
-                return float(right[targets >= 0].mean())
+                return float((class_scores(logits, choice).argmax(1).numpy() == truth).mean())
 
         figures = measure_branches(self.model, outputs, change=change, accuracy=accuracy, progress=self.progress)
         return Importance(
@@ -167,9 +171,8 @@ class Inspecting:
 
     def _examples(self, shown: Shown) -> tuple[tuple[str, Picture], ...]:
         """Lay rollout over some images, evenly chosen (Fig. 14)."""
-        count = min(self.examples, len(shown.pixels))
-        places = np.unique(np.linspace(0, len(shown.pixels) - 1, count).round().astype(int)).tolist()
-        return tuple((shown.names[at], self._overlay(shown.pixels[at])) for at in places)
+        places = evenly(len(shown.pixels), self.examples)
+        return tuple((shown.names[at], self._overlay(shown.pixels[at])) for at in places.tolist())
 
     def _overlay(self, image: Pixels) -> Picture:
         heat = rollout_heat(self.model, self.engine.inputs(self._preprocessed(image)[None]))[0].double().cpu().numpy()
@@ -177,6 +180,11 @@ class Inspecting:
         size, side = (image.shape[1], image.shape[2]), (picture.shape[0], picture.shape[1])
         coloured = overlay(picture, place(heat, self.engine.preprocessing, size, side), signed=False)
         return np.concatenate([picture, coloured], axis=1)
+
+
+def evenly(count: int, most: int) -> Int[np.ndarray, "some"]:
+    """Choose up to `most` places of `count`, at even distances."""
+    return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(int))
 
 
 def _layers(gathered: Gathered, means: list[Tensor]) -> Layers:

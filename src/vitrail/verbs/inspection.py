@@ -1,5 +1,6 @@
 """What an inspection holds: the figures of each model, and of each pair."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from vitrail.analysis.change import WeightChange
-from vitrail.analysis.filters import Components
+from vitrail.analysis.filters import COMPONENTS, Components
 from vitrail.analysis.importance import BranchFigure
 from vitrail.analysis.norms import Outliers
 from vitrail.base.table import Table, Tabular
@@ -70,14 +71,16 @@ class ModelFigures:
     """What one model has inside; None, or empty, where it has no such thing or there were no images."""
 
     name: str
-    noun: str
-    image_size: Size
+    layer_names: tuple[str, ...] = ()
+    """What the layers are called, from the input to the head."""
     filters: Components | None = None
     """Principal components of the filters that see pixels."""
     positions: Mapping[str, Float[np.ndarray, "shown grid_rows grid_columns"]] = field(default_factory=dict)
     """Cosines of positions, by the table's name."""
     shown: Size = (0, 0)
     """How many rows and columns of patches these are for."""
+    contrasts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """The mean cosine of positions of neighbours, and of patches at least 4 away, by the table's name."""
     attention: Attention | None = None
     layers: Layers | None = None
     representation_rank: float | None = None
@@ -147,25 +150,34 @@ class Inspection(Tabular):
         }
 
 
+def _filters(model: ModelFigures) -> str:
+    return "" if model.filters is None else percent(float(model.filters.shares.sum()))
+
+
+def _positions(model: ModelFigures) -> str:
+    near, far = next(iter(model.contrasts.values()), (math.nan, math.nan))
+    return "" if math.isnan(far) else f"{near:.2f} and {far:.2f}"
+
+
 def _distance(model: ModelFigures) -> str:
     if model.attention is None:
         return ""
     means = model.attention.distance.mean(axis=1)
-    return f"{means[0]:.1f} to {means[-1]:.1f}"
+    return f"{means[0]:.1f} to {means[-1]:.1f} pixels"
 
 
 def _local(model: ModelFigures) -> str:
     if model.attention is None:
         return ""
     first = model.attention.distance[0]
-    return f"{first.min():.1f} to {first.max():.1f}"
+    return f"{first.min():.1f} to {first.max():.1f} pixels"
 
 
 def _entropy(model: ModelFigures) -> str:
     if model.attention is None:
         return ""
     means = model.attention.entropy.mean(axis=1)
-    return f"{means[0]:.2f} to {means[-1]:.2f} of {np.log(model.attention.tokens):.2f}"
+    return f"{means[0]:.2f} to {means[-1]:.2f} of {np.log(model.attention.tokens):.2f} nats"
 
 
 def _outliers(model: ModelFigures) -> str:
@@ -201,9 +213,11 @@ def _pooled(name: str, model: ModelFigures) -> str:
 
 
 _ROWS: tuple[tuple[str, Callable[[ModelFigures], str]], ...] = (
-    ("attention distance, first to last block (pixels)", _distance),
-    ("attention distance of the first block's heads (pixels)", _local),
-    ("attention entropy, first to last block (nats)", _entropy),
+    (f"variance in {COMPONENTS} components of the filters", _filters),
+    ("cosine of near and of far positions", _positions),
+    ("attention distance, first to last block", _distance),
+    ("attention distance in the first block", _local),
+    ("attention entropy, first to last block", _entropy),
     ("outlier tokens", _outliers),
     ("effective rank of the representation", _rank),
     ("hidden units that never speak", _dead),

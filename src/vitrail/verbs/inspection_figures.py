@@ -54,7 +54,8 @@ def _filters(model: ModelFigures) -> Any:
 
 def _positions(model: ModelFigures) -> Any:
     grids = {name: numbers(grids, 4) for name, grids in model.positions.items()}
-    return {"shown": list(model.shown), "cosines": grids} if grids else None
+    means = {name: {"neighbours": finite(near), "far": finite(far)} for name, (near, far) in model.contrasts.items()}
+    return {"shown": list(model.shown), "cosines": grids, "mean_cosines": means} if grids else None
 
 
 def _distance(model: ModelFigures) -> Any:

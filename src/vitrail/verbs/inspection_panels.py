@@ -1,8 +1,7 @@
 """The panels of an inspection about layers: lengths, ranks, similarity and changed weights; and all panels together."""
 
-from pathlib import Path
-
 import numpy as np
+from jaxtyping import Float
 
 from vitrail.report.charts import ROLES, Chart, Line
 from vitrail.report.drawings import Drawing, Matrix
@@ -56,6 +55,7 @@ def norms_panel(inspection: Inspection) -> Panel:
                 lines=[line],
                 x_label="length",
                 y_label="share of places",
+                x_ticks=tuple(np.log10(round_numbers(outliers.edges[0], outliers.edges[-1])).tolist()),
                 x_axis=lambda power: f"{10**power:.3g}",
                 y_axis=lambda share: percent(share, 1),
                 y_range=(0.0, None),
@@ -85,6 +85,20 @@ def norms_panel(inspection: Inspection) -> Panel:
         rows=rows,
         sentences=sentences,
     )
+
+
+def round_numbers(low: float, high: float, most: int = 7) -> Float[np.ndarray, "number"]:
+    """Return up to `most` round numbers for a logarithmic axis: 10, 12, 14, or 5, 10, 20, or 1, 10, 100."""
+    if high < 10 * low:
+        size = 10.0 ** np.floor(np.log10(high - low))
+        steps = (share * size for share in (0.1, 0.2, 0.5, 1))
+        numbers = (step * np.arange(np.ceil(low / step), np.floor(high / step) + 1) for step in steps)
+        return next((each for each in numbers if len(each) <= most), np.array([high]))
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    fine, coarse = (
+        each[(low <= each) & (each <= high)] for each in (np.outer(powers, (1.0, 2.0, 5.0)).ravel(), powers)
+    )
+    return fine if len(fine) <= most else coarse[:: -(-len(coarse) // most)]
 
 
 def cka_panel(inspection: Inspection) -> Panel:
@@ -155,7 +169,8 @@ def rank_panel(inspection: Inspection) -> Panel:
 
 def weights_panel(inspection: Inspection) -> Panel:
     """Draw how far the weights of each layer are from the first model's."""
-    lines, sentences, names = [], [], []
+    names = inspection.models[0].layer_names
+    lines, sentences = [], []
     for number, pair in enumerate(inspection.comparisons):
         if not pair.changes:
             sentences.append(
@@ -163,22 +178,22 @@ def weights_panel(inspection: Inspection) -> Panel:
                 "are not compared."
             )
             continue
-        names = [change.layer for change in pair.changes]
-        x, y = np.arange(len(names), dtype=float), np.array([change.change for change in pair.changes])
+        x = np.array([names.index(change.layer) for change in pair.changes], dtype=float)
+        y = np.array([change.change for change in pair.changes])
         lines.append(Line(name=short(pair.second), x=x, y=y, role=ROLES[number % len(ROLES)], dots="both"))
         if pair.unmatched:
             sentences.append(
                 f"{len(pair.unmatched)} tensors of {short(pair.second)} are not in both or of another shape, such as "
                 f"{pair.unmatched[0]}."
             )
-    first = Path(inspection.models[0].name).name
+    first = short(inspection.models[0])
     about = f"The length of the difference of each layer's weights from {first}'s, as a share of their length there."
     chart = Chart(
         title=f"Change of weights from {first}",
         lines=lines,
         x_label="layer, from the input to the head",
         y_label="relative change",
-        x_ticks=tuple(float(at) for at in range(0, len(names), -(-len(names) // 14))) if names else None,
+        x_ticks=tuple(float(at) for at in range(0, len(names), -(-len(names) // 14))),
         x_axis=lambda at: names[int(at)] if at.is_integer() and 0 <= at < len(names) else "",
         y_range=(0.0, None),
     )

@@ -12,7 +12,8 @@ import torch
 from vitrail.base.errors import ConfigError
 from vitrail.base.notes import Note, unheard
 from vitrail.base.ranks import Ranks, as_device
-from vitrail.checkpoint.files import assemble, head_notes, read
+from vitrail.checkpoint.assembly import assemble
+from vitrail.checkpoint.files import head_notes, read
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
 from vitrail.model.family import ModelConfig
@@ -61,9 +62,9 @@ class FileSettings:
 
     def for_graph(self, name: str) -> str | None:
         """Refuse settings of weights for a graph, which has its own; return the preset of its preprocessing."""
-        given = [setting for setting in self.overrides if setting != "architecture"]
-        if given:
-            listed = ", ".join(f"`{setting}`" for setting in given)
+        overrides = [setting for setting in self.overrides if setting != "architecture"]
+        if overrides:
+            listed = ", ".join(f"`{setting}`" for setting in overrides)
             raise ConfigError(f"{name} is a graph that was exported with its settings; leave out {listed}.")
         if str(self.device) not in ("auto", "cpu"):
             raise ConfigError(f"{name} is a graph that runs on the CPU, not on {self.device}; leave out `device`.")

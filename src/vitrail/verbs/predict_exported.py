@@ -78,9 +78,9 @@ def open_graph(model: str, settings: GraphSettings, note: Note) -> GraphClassifi
 
 def available_threads() -> int:
     """Return how many threads compute: OMP_NUM_THREADS, or one for each core that this process may use."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isascii() and wanted.isdigit() and int(wanted):
-        return int(wanted)
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    if limit.isascii() and limit.isdigit() and int(limit):
+        return int(limit)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

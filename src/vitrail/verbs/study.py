@@ -1,5 +1,6 @@
 """Carry out a study: every cell once, by one process or many, and one page with the answer."""
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vitrail.base.errors import ConfigError, RankError, VitrailError
+from vitrail.base.errors import ConfigError, InputError, RankError, VitrailError
 from vitrail.base.notes import Note, logged, unheard
 from vitrail.base.numbers import check_whole
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, to_dict
-from vitrail.runs.data import absolute, open_run_data
+from vitrail.runs.data import RunData, absolute, open_run_data
 from vitrail.runs.data_config import DataConfig
 from vitrail.runs.execution import Device
 from vitrail.runs.folder import write_json
@@ -84,13 +85,14 @@ def conduct_study(
     _check(chosen, places, minutes=minutes, steps=steps, seeds=seeds)
     opened = [open_run_data(DataConfig(where=place), seed=0) for place in places]
     facts = facts_of(opened[0])
-    variants = list(chosen.variants(facts, [Path(place).stem for place in places]))
+    variants = [
+        replace(variant, settings={**(settings or {}), **variant.settings})
+        for variant in chosen.variants(facts, [Path(place).stem for place in places])
+    ]
     check_variants(chosen, variants)
     check_sizes(chosen, variants, opened)
     folder = Path(out or Path("runs") / f"study-{chosen.name}-{Path(places[0]).stem}")
-    bench = Bench(
-        study=chosen, data=places, facts=facts, settings=dict(settings or {}), steps=1, ranks=ranks, stop=stop
-    )
+    bench = Bench(study=chosen, data=places, facts=facts, steps=1, ranks=ranks, stop=stop)
     if enter(folder) is None:
         check_runs(bench, variants)
     plan = StudyPlan(
@@ -99,7 +101,8 @@ def conduct_study(
         variants=tuple(variant.name for variant in variants),
         seeds=seeds,
         minutes=minutes,
-        settings=bench.settings,
+        settings={variant.name: to_dict(variant) for variant in variants},
+        images=tuple(map(_digest, opened)),
         steps=steps or 1,
     )
     plan = settle_plan(bench, folder, variants, plan, steps=steps, note=note)
@@ -133,6 +136,11 @@ def _check(chosen: Study, places: Sequence[str], *, minutes: float | None, steps
     if not least <= len(places) <= most:
         need = f"at least {least}" if len(places) < least else f"at most {most}"
         raise ConfigError(f"the study {chosen.name} takes {need} of `data`, which names {len(places)}.")
+
+
+def _digest(data: RunData) -> str:
+    """Digest the names and classes of all images, by which a resumed study knows them again."""
+    return hashlib.sha256(f"{data.facts.train_digest} {data.facts.held_digest}".encode()).hexdigest()
 
 
 def _work(bench: Bench, cells: Sequence[Cell], note: Note) -> dict[str, str]:
@@ -189,4 +197,10 @@ def _carry_out(bench: Bench, cell: Cell, failed: dict[str, str], note: Note) -> 
 
 
 def _read(cell: Cell) -> CellResult:
-    return from_dict(CellResult, read_json(cell.file), where=f"the figures in {cell.file}")
+    result = from_dict(CellResult, read_json(cell.file), where=f"the figures in {cell.file}")
+    if (result.variant, result.seed) != (cell.variant.name, cell.seed):
+        raise InputError(
+            f"{cell.file} has the figures of {result.variant!r} with seed {result.seed}, but belongs to {cell.name}; "
+            "remove it, and the cell is carried out again."
+        )
+    return result

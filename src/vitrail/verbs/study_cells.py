@@ -1,7 +1,7 @@
 """What a cell of a study does: a run, or a chain of two runs, and its figures."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,6 @@ class Bench:
     study: Study
     data: tuple[str, ...]
     facts: Facts
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of every run that begins with random weights, by path."""
     steps: int
     seconds: float = SPEED_SECONDS
     """Of "speed": how long each cell may take."""
@@ -65,11 +63,6 @@ class Bench:
             figures |= speed_figures(run.model.to(self.ranks.device), seconds=self.seconds)
         return figures
 
-    def settings_of(self, variant: Variant) -> dict[str, Any]:
-        """Return the settings of a variant by path, its model among them."""
-        model = {} if variant.model is None else {"model": to_dict(variant.model)}
-        return {**model, **self.settings, **variant.settings}
-
     def request(self, cell: Cell, *, steps: int, out: Path, number: int = 0, side: int | None = None) -> TrainRequest:
         """Return the request of a run that begins with random weights, at the variant's own size or at another."""
         variant = cell.variant
@@ -81,7 +74,7 @@ class Bench:
             fraction=variant.fraction,
             out=out,
             evaluate_every=max(steps // evaluations(variant), 1),
-            settings={**self.settings_of(variant), **size},
+            settings={**settings_of(variant), **size},
         )
 
     def pretraining(self, cell: Cell, *, steps: int, out: Path) -> PretrainRequest:
@@ -94,7 +87,7 @@ class Bench:
             probe="none",
             out=out,
             evaluate_every=steps,
-            settings=self.settings_of(cell.variant),
+            settings=settings_of(cell.variant),
         )
 
     def train(self, cell: Cell) -> tuple[TrainedRun, Figures]:
@@ -162,6 +155,12 @@ class Bench:
             evaluate_every=self.steps,
         )
         return conduct_finetuning(request, self.ranks, self.stop, quiet=True)
+
+
+def settings_of(variant: Variant) -> dict[str, Any]:
+    """Return the settings of a variant by path, its model among them."""
+    model = {} if variant.model is None else {"model": to_dict(variant.model)}
+    return {**model, **variant.settings}
 
 
 def evaluations(variant: Variant) -> int:

@@ -133,7 +133,8 @@ def _stand_ins(bench: Bench, variant: Variant) -> list[ScratchRequest]:
     if task == "transfer":
         return [whole(number=number) for number in (variant.source, variant.target) if number is not None]
     if task == "pretrain" and model is not None and not model.num_classes:
-        classifier = replace(variant, model=replace(model, num_classes=bench.facts.classes), settings={})
+        settings = {path: value for path, value in variant.settings.items() if not path.startswith("objective.")}
+        classifier = replace(variant, model=replace(model, num_classes=bench.facts.classes), settings=settings)
         tuned = bench.request(replace(cell, variant=classifier), steps=TRIED_STEPS, out=cell.folder)
         return [bench.pretraining(cell, steps=TRIED_STEPS, out=cell.folder), tuned]
     return [whole()]

@@ -20,12 +20,12 @@ from vitrail.data.survey.leaks import Findings, find
 from vitrail.data.survey.scan import Scan
 from vitrail.data.survey.scan import scan as scan_splits
 from vitrail.data.survey.sheet import make_sheet
-from vitrail.data.survey.summary import summarise
+from vitrail.data.survey.summary import Problem, Summary, summarise
 from vitrail.model.build import as_size
 from vitrail.model.patches import Size, size_text
 from vitrail.report.sheet_page import SHEET, write_sheet
 from vitrail.verbs.clean import LIST, CleanList, all_files, check_files, write_clean
-from vitrail.verbs.survey_tables import survey_tables
+from vitrail.verbs.survey_tables import SurveyReport, survey_tables
 
 AugmentationName = Literal["paper", "strong", "none"]
 AUGMENTATIONS: dict[str, Augmentation] = {
@@ -67,7 +67,7 @@ class Survey(Tabular):
     @property
     def broken(self) -> tuple[tuple[str, str], ...]:
         """The images that are missing or cannot be read, each with the reason."""
-        images = (*self._summary["skipped"], *self._summary["unreadable"])
+        images: list[Problem] = [*self._summary["skipped"], *self._summary["unreadable"]]
         return tuple((image["name"], image["reason"]) for image in images)
 
     @property
@@ -77,7 +77,11 @@ class Survey(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""
-        return self._summary | {
+        return dict(self._report())
+
+    def _report(self) -> SurveyReport:
+        return {
+            **self._summary,
             "files": all_files(self.scan.splits),
             "near_bits": self.near,
             "sheet": None if self.sheet_file is None else str(self.sheet_file),
@@ -86,7 +90,7 @@ class Survey(Tabular):
 
     def tables(self) -> list[Table]:
         """Return tables of classes and images, and a list for everything that is wrong."""
-        return survey_tables(self.to_dict())
+        return survey_tables(self._report())
 
     def check_broken(self, allowed: Budget) -> None:
         """Refuse the data where more images are broken or missing than allowed."""
@@ -123,7 +127,7 @@ class Survey(Tabular):
         return file
 
     @cached_property
-    def _summary(self) -> dict[str, Any]:
+    def _summary(self) -> Summary:
         return summarise(self.scan, self.findings)
 
     def _own_size(self) -> Size:

@@ -1,36 +1,52 @@
 """The tables of a survey: contents and problems, without empty ones."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 from vitrail.base.readable import in_bytes
 from vitrail.base.table import Table
 from vitrail.data.survey.scan import short_name
+from vitrail.data.survey.summary import ImageEntry, PairEntry, Problem, SplitProblem, Spread, Summary
+from vitrail.verbs.clean import CleanSummary
 
 MOST_CLASSES = 40
 MOST_LISTED = 20
 
+Item = TypeVar("Item")
+
 _SAME = {"exact": "same pixels as", "near": "nearly the same as", "mirrored": "nearly the mirror image of"}
 
 
-def survey_tables(report: dict[str, Any]) -> list[Table]:
-    """Lay out the summary of a survey."""
-    report = _shortened(report, report["data"])
-    clean = report["clean"] or {"left_out": []}
+class SurveyReport(Summary):
+    """A summary with the files that were written."""
+
+    files: bool
+    """Whether all images are files of their own."""
+    near_bits: int | None
+    """Bits in which the hashes of near duplicates may differ; None where they were not searched."""
+    sheet: str | None
+    clean: CleanSummary | None
+
+
+def survey_tables(report: SurveyReport) -> list[Table]:
+    """Lay out the report of a survey; names leave out the folder that all images are in."""
+    rows = Rows(report["data"])
+    left_out = report["clean"]["left_out"] if report["clean"] else []
     lists = [
-        _list("Could not be opened", report["skipped"], _named),
-        _list("Left alone", report["ignored"], _named),
-        _list("Unreadable", report["unreadable"], _reason),
-        _list("Leaks: images that are also in a later split", report["leaks"], _pair),
-        _list("Same pixels in different classes", report["conflicts"], _group),
-        _list("Exact duplicates within a split", report["exact"], _group),
-        _list("Near duplicates within a split", report["near"], _pair),
-        _list("Left out", clean["left_out"], _reason),
+        _list("Could not be opened", report["skipped"], rows.problem),
+        _list("Left alone", report["ignored"], rows.problem),
+        _list("Unreadable", report["unreadable"], rows.split_problem),
+        _list("Leaks: images that are also in a later split", report["leaks"], rows.pair),
+        _list("Same pixels in different classes", report["conflicts"], rows.group),
+        _list("Exact duplicates within a split", report["exact"], rows.group),
+        _list("Near duplicates within a split", report["near"], rows.pair),
+        _list("Left out", left_out, rows.split_problem),
     ]
     return [class_table(report), _image_table(report), *(table for table in lists if table.rows), _ending(report)]
 
 
-def class_table(report: dict[str, Any]) -> Table:
+def class_table(report: Summary) -> Table:
     """Count the images of each class in each split; of many classes, the largest and the smallest."""
     splits, names = report["splits"], report["classes"]
     total = [sum(split["counts"][at] for split in splits.values()) for at in range(len(names))]
@@ -47,7 +63,7 @@ def class_table(report: dict[str, Any]) -> Table:
     return Table(title=title, columns=("class", *splits), rows=tuple(rows), notes=tuple(notes))
 
 
-def _image_table(report: dict[str, Any]) -> Table:
+def _image_table(report: SurveyReport) -> Table:
     rows = [
         ("format", _counts(report["formats"]), ""),
         ("mode", _counts(report["modes"]), ""),
@@ -72,7 +88,7 @@ def _image_table(report: dict[str, Any]) -> Table:
     return Table(title="Images", columns=("", "value", "note"), rows=tuple(rows))
 
 
-def _ending(report: dict[str, Any]) -> Table:
+def _ending(report: SurveyReport) -> Table:
     """Return the notes, and the written files."""
     sheet, clean = report["sheet"], report["clean"]
     notes = [f"note: {note}" for note in report["notes"]]
@@ -83,53 +99,55 @@ def _ending(report: dict[str, Any]) -> Table:
     return Table(notes=tuple(notes))
 
 
-def _list(title: str, images: Sequence[Any], row: Callable[[Any], tuple[str, str]]) -> Table:
-    more = len(images) - MOST_LISTED
+def _list(title: str, items: Sequence[Item], row: Callable[[Item], tuple[str, str]]) -> Table:
+    more = len(items) - MOST_LISTED
     notes = (f"and {more:,} more; `to_dict()` lists all.",) if more > 0 else ()
-    rows = tuple(row(image) for image in images[:MOST_LISTED])
+    rows = tuple(row(item) for item in items[:MOST_LISTED])
     return Table(title=title, columns=("image", "note"), rows=rows, notes=notes)
 
 
-def _named(image: dict[str, Any]) -> tuple[str, str]:
-    return image["name"], image["reason"]
+@dataclass(frozen=True)
+class Rows:
+    """The rows of lists, with names from a folder on."""
+
+    folder: str
+
+    def problem(self, file: Problem) -> tuple[str, str]:
+        """Name a file and what is wrong with it."""
+        return self._name(file), file["reason"]
+
+    def split_problem(self, image: SplitProblem) -> tuple[str, str]:
+        """Do the same for an image of a split."""
+        return self._name(image), f"{image['split']}: {image['reason']}"
+
+    def pair(self, pair: PairEntry) -> tuple[str, str]:
+        """Name two images that are the same picture."""
+        image, other = pair["image"], pair["other"]
+        score = "" if pair["kind"] == "exact" else f" ({pair['similarity']:.2f})"
+        where = f" in {other['split']}" if other["split"] != image["split"] else ""
+        classes = f"; {image['class']} and {other['class']}" if image["class"] != other["class"] else ""
+        same = f"{_SAME[pair['kind']]} {self._name(other)}"
+        return self._name(image), f"{image['split']}: {same}{where}{score}{classes}"
+
+    def group(self, group: Sequence[ImageEntry]) -> tuple[str, str]:
+        """Name images with the same pixels."""
+        first, *rest = group
+        several = len({image["class"] for image in group}) > 1
+        names = [self._name(image) + (f" ({image['class'] or 'no label'})" if several else "") for image in rest[:3]]
+        more = f" and {len(rest) - 3} more" if len(rest) > 3 else ""
+        here = f"{first['class'] or 'no label'}, but " if several else ""
+        return self._name(first), f"{first['split']}: {here}same pixels as {', '.join(names)}{more}"
+
+    def _name(self, entry: Problem | ImageEntry) -> str:
+        return short_name(entry["name"], self.folder)
 
 
-def _reason(image: dict[str, Any]) -> tuple[str, str]:
-    return image["name"], f"{image['split']}: {image['reason']}"
-
-
-def _pair(pair: dict[str, Any]) -> tuple[str, str]:
-    image, other = pair["image"], pair["other"]
-    score = "" if pair["kind"] == "exact" else f" ({pair['similarity']:.2f})"
-    where = f" in {other['split']}" if other["split"] != image["split"] else ""
-    classes = f"; {image['class']} and {other['class']}" if image["class"] != other["class"] else ""
-    return image["name"], f"{image['split']}: {_SAME[pair['kind']]} {other['name']}{where}{score}{classes}"
-
-
-def _group(group: list[dict[str, Any]]) -> tuple[str, str]:
-    first, *rest = group
-    several = len({image["class"] for image in group}) > 1
-    names = [image["name"] + (f" ({image['class'] or 'no label'})" if several else "") for image in rest[:3]]
-    more = f" and {len(rest) - 3} more" if len(rest) > 3 else ""
-    here = f"{first['class'] or 'no label'}, but " if several else ""
-    return first["name"], f"{first['split']}: {here}same pixels as {', '.join(names)}{more}"
-
-
-def _shortened(value: Any, where: str) -> Any:
-    """Leave out of every name in a report the folder that all of them are in."""
-    if isinstance(value, list):
-        return [_shortened(one, where) for one in value]
-    if isinstance(value, dict):
-        return {key: short_name(one, where) if key == "name" else _shortened(one, where) for key, one in value.items()}
-    return value
-
-
-def _counts(counts: dict[str, int]) -> str:
+def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "-"
 
 
-def _spread(spread: dict[str, float] | None, form: str) -> str:
+def _spread(spread: Spread | None, form: str) -> str:
     if spread is None:
         return "-"
-    low, middle, high = (form.format(spread[name]) for name in ("min", "median", "max"))
+    low, middle, high = (form.format(value) for value in (spread["min"], spread["median"], spread["max"]))
     return low if low == high else f"{low} to {high}, median {middle}"

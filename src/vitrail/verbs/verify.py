@@ -7,7 +7,7 @@ from typing import Any
 from vitrail.base.errors import CheckpointError, InputError
 from vitrail.base.files import path_of
 from vitrail.base.table import Table, Tabular
-from vitrail.checkpoint.files import is_finite
+from vitrail.checkpoint.assembly import is_finite
 from vitrail.model.patches import Size
 from vitrail.published.find import find_published
 from vitrail.published.record import changed_files
@@ -79,7 +79,7 @@ def verify(
     place = find_published(path)
     if place is None and not path_of(path, "path").exists():
         raise InputError(f"there is no file or folder {path}.")
-    if place is not None and (changed := changed_files(place.record)):
+    if place is not None and place.record is not None and (changed := changed_files(place.record)):
         listed = ", ".join(changed)
         problem = f"{listed} changed after the download: the SHA-256 is not the one that was recorded; pull it again."
         return Verification(file=str(path), problems=(problem,))

@@ -9,9 +9,10 @@ import torch
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
-from tests.golden.corruption_scene import scene, shown
+from tests.golden.corruption_scene import SEED, scene, shown
 from vitrail.base.errors import ConfigError
-from vitrail.data.stress.blur import disk, smear
+from vitrail.data.stress import weather
+from vitrail.data.stress.blur import disk
 from vitrail.data.stress.corruptions import FUNCTIONS, corrupt
 from vitrail.data.stress.draws import Draws
 from vitrail.data.stress.published import NAMES, PUBLISHED, Published, published_for
@@ -49,12 +50,58 @@ def test_what_has_no_draws_is_what_the_published_program_makes(published: Publis
         np.testing.assert_allclose(shown(ours.transpose(1, 2, 0)), theirs, atol=tolerance)
 
 
+class RecordedDraws:
+    """In place of `Draws`: what the published program drew when it was recorded, in its order and layout."""
+
+    def __init__(self, share: float) -> None:
+        self.state = np.random.RandomState(SEED)  # old, so that its numbers never change
+        self.share = share
+
+    def uniform(self, name: str, *shape: int) -> np.ndarray:
+        if name == "noise":  # the program draws which values are broken, then which of these are white
+            broken, white = (self.state.random_sample((*shape[1:], 3)).transpose(2, 0, 1) for _ in range(2))
+            return np.where(broken > self.share, 1.0, np.where(white <= 0.5, 0.75, 0.25) * self.share)
+        values = self.state.random_sample(shape)
+        return values[::-1] if name == "field" else values  # it draws moves to the right before those down
+
+    def normal(self, _: str, *shape: int) -> np.ndarray:
+        return self.state.standard_normal((*shape[1:], shape[0])).transpose(2, 0, 1)
+
+    def whole(self, _: str, low: int, high: int, *shape: int) -> np.ndarray:
+        return self.state.randint(low, high, shape[::-1]).T[::-1]  # right before down, for each pixel
+
+    def poisson(self, _: str, levels: np.ndarray, photons: float) -> np.ndarray:
+        return self.state.poisson(levels.transpose(1, 2, 0) / 255.0 * photons).transpose(2, 0, 1)
+
+
+DRAWN = {
+    **dict.fromkeys(("gaussian-noise", "shot-noise", "impulse-noise", "fog", "elastic"), 0.01),
+    "glass-blur": 1.01,
+    "motion-blur": 1.01,
+    "snow": 2.01,
+}
+"""How many levels from the recorded outputs: glass and ImageMagick cut to whole levels on the way, and snow is two."""
+
+
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("published", PUBLISHED, ids=lambda published: published.name)
-def test_motion_is_imagemagicks_but_for_its_whole_levels(published: Published) -> None:
-    golden = np.load(GOLDEN)[f"{published.side}/motion-blur"]
-    for severity, (radius, sigma) in enumerate(published.parameters["motion-blur"]):
-        ours = smear(planes(published.side), int(radius), sigma, 30.0)
-        np.testing.assert_allclose(shown(ours.transpose(1, 2, 0)), golden[severity], atol=1.01)
+@pytest.mark.parametrize("name", DRAWN)
+def test_with_the_draws_of_the_published_program_it_is_what_that_makes(published: Published, name) -> None:
+    golden = np.load(GOLDEN)[f"{published.side}/{name}"]
+    for severity, arguments in enumerate(published.parameters[name]):
+        ours = np.clip(FUNCTIONS[name](planes(published.side), RecordedDraws(arguments[0]), *arguments), 0, 255)
+        np.testing.assert_allclose(shown(ours.transpose(1, 2, 0)), golden[severity], atol=DRAWN[name])
+
+
+@pytest.mark.parametrize("published", PUBLISHED, ids=lambda published: published.name)
+def test_frost_is_mixed_in_as_published_whatever_it_is(published: Published, monkeypatch) -> None:
+    """Photos of frost were replaced by white when this was recorded."""
+    monkeypatch.setattr(weather, "FROST_COLOUR", (1.0, 1.0, 1.0))
+    monkeypatch.setattr(weather, "frozen", lambda _, height, width: np.ones((height, width)))
+    for severity, arguments in enumerate(published.parameters["frost"]):
+        ours = np.clip(FUNCTIONS["frost"](planes(published.side), draws(), *arguments), 0, 255)
+        theirs = np.load(GOLDEN)[f"{published.side}/frost"][severity]
+        np.testing.assert_allclose(shown(ours.transpose(1, 2, 0)), theirs, atol=0.01)
 
 
 @pytest.mark.parametrize("side", [224, 64, 32])

@@ -30,6 +30,8 @@ from vitrail.data.preprocessing import preset
 from vitrail.published.catalogue import nearest
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+_TIMM_IN_TRANSFORMERS = "timm_wrapper"
+"""The type of transformers that holds a model of timm, by timm's names and settings."""
 _HUB = re.compile(r"[\w-]+/[\w.-]+(@[\w.-]+)?")
 """Names as a hub of models has them: owner/name."""
 
@@ -100,7 +102,7 @@ def _check_allowed(path: Path, *, pickle: bool) -> None:
     if not pickle:
         raise CheckpointError(
             f"{path} is a torch file, which is a pickle and can hold programs; import it once, on purpose, with "
-            "`vitrail convert` or load(..., pickle=True), which reads tensors only."
+            "`vitrail convert`, or allow it with `pickle=True`; either way only tensors are read."
         )
 
 
@@ -149,12 +151,15 @@ def _recognise(source: TensorSource, path: Path, hints: Hints, stated: Mapping[s
     released = with_plain_names(source)
     source, names = released.source, set(released.source)
     hints = {**released.hints, **hints}
+    kind = settings.get("model_type")
     for form in FORMATS:
         if form.read is not None and form.recognises(names):
+            if isinstance(kind, str) and form.name != "huggingface" and kind != _TIMM_IN_TRANSFORMERS:
+                break  # another model of transformers, whose names are like those of another library
             weights = Weights(source=source, hints=hints, settings=settings, pixels=pixels)
             contents = form.read(weights)
             return contents.noting(*released.notes)
-    if isinstance(kind := settings.get("model_type"), str):
+    if isinstance(kind, str):
         raise CheckpointError(refusal(kind, source.origin))
     raise CheckpointError(why_unknown(names, source.origin))
 

@@ -16,7 +16,7 @@ from vitrail.data.index import map_arrays, write_arrays
 from vitrail.data.names import Names
 from vitrail.data.sources.files import Files, real_folders
 from vitrail.data.sources.pile import Pile
-from vitrail.data.sources.shards import ShardPictures
+from vitrail.data.sources.shard_pictures import ShardPictures
 
 _TEXTS = ("names", "split_names", "notes")
 

@@ -6,7 +6,7 @@
 from importlib import resources
 from pathlib import Path
 
-from vitrail.data.sources.arrays import open_npz
+from vitrail.data.sources.npz import open_npz
 from vitrail.data.sources.pile import Pile
 
 NAME = "sample"

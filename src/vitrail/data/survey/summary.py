@@ -4,19 +4,98 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from jaxtyping import Int
 
 from vitrail.data.dataset import UNLABELLED, Dataset
-from vitrail.data.survey.leaks import Findings, Twin
+from vitrail.data.survey.leaks import Findings, Kind, Twin
 from vitrail.data.survey.scan import Scan
 
 Counts = Int[np.ndarray, "class"]
+ImageEntry = TypedDict("ImageEntry", {"split": str, "name": str, "class": str | None})
 
 
-def summarise(scan: Scan, findings: Findings) -> dict[str, Any]:
+class Problem(TypedDict):
+    """A file, and why it is not among the images."""
+
+    name: str
+    reason: str
+
+
+class SplitProblem(Problem):
+    """The same of an image of a split."""
+
+    split: str
+
+
+class Unreadable(ImageEntry):
+    """An image that cannot be read."""
+
+    reason: str
+
+
+class PairEntry(TypedDict):
+    """Two images that are the same picture."""
+
+    kind: Kind
+    similarity: float
+    image: ImageEntry
+    other: ImageEntry
+
+
+class Spread(TypedDict):
+    """The range of a figure over images."""
+
+    min: float
+    median: float
+    max: float
+
+
+class Imbalance(TypedDict):
+    """How unequal classes are."""
+
+    ratio: float
+    effective: float
+
+
+class SplitSummary(TypedDict):
+    """The images of a split."""
+
+    images: int
+    unreadable: int
+    unlabelled: int
+    counts: list[int]
+    missing: list[str]
+    imbalance: Imbalance | None
+
+
+class Summary(TypedDict):
+    """Everything about a scan and its findings."""
+
+    data: str
+    images: int
+    classes: list[str]
+    channels: int
+    splits: dict[str, SplitSummary]
+    formats: dict[str, int]
+    modes: dict[str, int]
+    width: Spread | None
+    height: Spread | None
+    aspect: Spread | None
+    bytes: int
+    notes: list[str]
+    skipped: list[Problem]
+    ignored: list[Problem]
+    unreadable: list[Unreadable]
+    leaks: list[PairEntry]
+    exact: list[list[ImageEntry]]
+    near: list[PairEntry]
+    conflicts: list[list[ImageEntry]]
+
+
+def summarise(scan: Scan, findings: Findings) -> Summary:
     """Return everything about a scan and its findings as plain values for JSON."""
     datasets = list(scan.splits.values())
     return {
@@ -34,7 +113,7 @@ def summarise(scan: Scan, findings: Findings) -> dict[str, Any]:
         "notes": list(dict.fromkeys(note for dataset in datasets for note in dataset.notes)),
         "skipped": _once(dataset.skipped for dataset in datasets),
         "ignored": _once(dataset.ignored for dataset in datasets),
-        "unreadable": [_image(scan, row) | {"reason": error} for row, error in scan.errors.items()],
+        "unreadable": [{**_image(scan, row), "reason": error} for row, error in scan.errors.items()],
         "leaks": [_pair(scan, twin) for twin in findings.leaks],
         "exact": [[_image(scan, row) for row in rows] for rows in findings.exact],
         "near": [_pair(scan, twin) for twin in findings.near],
@@ -42,15 +121,15 @@ def summarise(scan: Scan, findings: Findings) -> dict[str, Any]:
     }
 
 
-def spread(values: np.ndarray) -> dict[str, float] | None:
+def spread(values: np.ndarray) -> Spread | None:
     """Return the smallest, the middle and the largest value, or None without any."""
     if not len(values):
         return None
-    figures = {"min": values.min(), "median": np.median(values), "max": values.max()}
-    return {name: round(float(value), 4) for name, value in figures.items()}
+    low, middle, high = (round(float(value), 4) for value in (values.min(), np.median(values), values.max()))
+    return {"min": low, "median": middle, "max": high}
 
 
-def imbalance(counts: Counts) -> dict[str, float] | None:
+def imbalance(counts: Counts) -> Imbalance | None:
     """Return how unequal the classes that occur are, or None without any.
 
     `ratio` is the largest class over the smallest; `effective` is the number of equal classes that would be as hard to
@@ -64,13 +143,13 @@ def imbalance(counts: Counts) -> dict[str, float] | None:
     return {"ratio": round(float(present.max() / present.min()), 4), "effective": round(effective, 4)}
 
 
-def _once(lists: Iterable[Sequence[tuple[str, str]]]) -> list[dict[str, str]]:
+def _once(lists: Iterable[Sequence[tuple[str, str]]]) -> list[Problem]:
     """List what the splits of one source have in common once."""
     rows = dict.fromkeys(chain.from_iterable(lists))
     return [{"name": name, "reason": reason} for name, reason in rows]
 
 
-def _split(scan: Scan, part: int, dataset: Dataset) -> dict[str, Any]:
+def _split(scan: Scan, part: int, dataset: Dataset) -> SplitSummary:
     here = scan.part == part
     counts = dataset.counts
     return {
@@ -91,11 +170,11 @@ def _counted(scan: Scan, which: int) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def _image(scan: Scan, row: int) -> dict[str, Any]:
+def _image(scan: Scan, row: int) -> ImageEntry:
     return {"split": scan.split(row), "name": scan.name(row), "class": scan.label(row)}
 
 
-def _pair(scan: Scan, twin: Twin) -> dict[str, Any]:
+def _pair(scan: Scan, twin: Twin) -> PairEntry:
     return {
         "kind": twin.kind,
         "similarity": twin.similarity,

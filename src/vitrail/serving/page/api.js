@@ -32,7 +32,7 @@ function sentence(status, content, response) {
   let text = SENTENCES[status] || "The server could not answer.";
   const wait = response.headers.get("retry-after");
   if (status === 429) text += wait ? ` Try again in ${wait} seconds.` : " Try again in a moment.";
-  return reason && status !== 401 ? `${text} (${reason})` : text;
+  return reason && status !== 401 ? `${text} The server's reason: ${reason}` : text;
 }
 
 async function ask(path, options = {}) {

@@ -23,7 +23,7 @@ export function draw(canvas, picture, heat, strength, patch) {
   const pen = canvas.getContext("2d");
   pen.imageSmoothingEnabled = factor < 1;
   if (picture) pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
-  else write(pen, canvas, "This browser cannot show the image.");
+  else write(pen, canvas, "No preview");
   if (!heat) return;
   const [top, left, high, wide] = windowOf(canvas, heat.window);
   pen.imageSmoothingEnabled = true;
@@ -97,7 +97,7 @@ function colourOf(share) {
 
 function write(pen, canvas, text) {
   pen.fillStyle = "#888";
-  pen.font = "16px sans-serif";
+  pen.font = `${Math.round(canvas.width / 9)}px sans-serif`; // to be read in the small pictures of the history, too
   pen.textAlign = "center";
   pen.fillText(text, canvas.width / 2, canvas.height / 2);
 }

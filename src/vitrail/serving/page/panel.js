@@ -27,16 +27,16 @@ export class Panel {
     this.part("panel-title").textContent = `${this.entry.name}: ${model.name}`;
     options(this.part("method"), [["", "nothing"], ...model.methods.map((method) => [method, method])]);
     this.part("method").value = model.default_method;
-    options(this.part("class"), [["", "the most probable one"]]);
+    options(this.part("class"), [["", "most probable"]]);
     options(this.part("layer"), range(model.blocks).map((block) => [block, `${block + 1} of ${model.blocks}`]));
     this.part("layer").value = Math.max(model.blocks - 1, 0);
-    options(this.part("head"), [["", "all, as a mean"], ...range(model.heads).map((head) => [head, `${head + 1}`])]);
+    options(this.part("head"), [["", "mean of all"], ...range(model.heads).map((head) => [head, `${head + 1}`])]);
     this.redraw();
   }
 
   listen() {
-    const again = () => this.explain(null);
-    for (const name of ["method", "class", "layer", "head"]) this.part(name).addEventListener("change", again);
+    for (const name of ["method", "class"]) this.part(name).addEventListener("change", () => this.explain(null));
+    for (const name of ["layer", "head"]) this.part(name).addEventListener("change", () => this.explain(this.patch));
     this.part("strength").addEventListener("input", () => this.redraw());
     this.part("copy-json").addEventListener("click", () => this.page.copy(JSON.stringify(this.content, null, 2), "JSON"));
     this.part("copy-curl").addEventListener("click", () => this.page.copy(curl(this.model.name, this.entry.file, this.settings(this.patch)), "curl"));
@@ -74,7 +74,7 @@ export class Panel {
   ask(patch) {
     if (!this.model.methods.includes("attention")) return;
     this.part("method").value = "attention";
-    this.explain(patch);
+    this.explain(patch === this.patch ? null : patch);
   }
 
   settings(patch) {
@@ -83,7 +83,7 @@ export class Panel {
     return {
       top: 5,
       explain: method,
-      class: method ? this.part("class").value : "",
+      class: this.model.class_methods.includes(method) ? this.part("class").value : "",
       layer: attention ? this.part("layer").value : "",
       head: attention ? this.part("head").value : "",
       patch: attention ? patch : "",
@@ -94,6 +94,7 @@ export class Panel {
     const asked = ++this.asked;
     const attention = this.part("method").value === "attention";
     for (const label of this.element.querySelectorAll(".attention-only")) label.hidden = !attention;
+    this.part("class-only").hidden = !this.model.class_methods.includes(this.part("method").value);
     this.element.setAttribute("aria-busy", "true");
     try {
       const { content, milliseconds } = await predict(this.model.name, this.entry.file, this.settings(patch));
@@ -118,7 +119,7 @@ export class Panel {
       `${milliseconds.toFixed(0)} ms in all; on the server ${timings.total_ms.toFixed(0)} ms, of which ` +
       `${timings.decode_ms.toFixed(0)} decoding and ${timings.compute_ms.toFixed(0)} computing.`;
     const chosen = this.part("class").value;
-    options(this.part("class"), [["", "the most probable one"], ...this.model.labels.slice(0, 2000).map((label, number) => [number, label])]);
+    options(this.part("class"), [["", "most probable"], ...this.model.labels.slice(0, 2000).map((label, number) => [number, label])]);
     this.part("class").value = chosen;
     this.part("picture").classList.toggle("asks", this.model.methods.includes("attention"));
     this.part("hint").hidden = !this.model.methods.includes("attention");
@@ -133,7 +134,7 @@ export class Panel {
     if (!this.heat) return "";
     if (this.patch !== null) {
       const columns = this.model.grid[1];
-      return `What the patch in row ${Math.floor(this.patch / columns) + 1}, column ${(this.patch % columns) + 1} attends to.`;
+      return `What the patch in row ${Math.floor(this.patch / columns) + 1}, column ${(this.patch % columns) + 1} attends to. Bright is strong.`;
     }
     const about = this.heat.label === null ? "for no class in particular" : `for ${this.heat.label}, which has ${percent(this.heat.probability)}`;
     return `${this.heat.method}, ${about}.${this.heat.signed ? " Orange speaks for it, blue against it." : " Bright is strong."}`;

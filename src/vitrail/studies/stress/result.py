@@ -199,7 +199,7 @@ def _marked(summary: Summary, test: str) -> str:
     if test not in summary.means:
         return percent(math.nan)
     change = summary.changes.get(test)
-    star = "*" if change is not None and not change.low <= 0 <= change.high else ""
+    star = "*" if change is not None and (change.low > 0 or change.high < 0) else ""
     return f"{percent(summary.means[test].value)}{star}"
 
 
