@@ -145,7 +145,7 @@ def request_of(kind: type[Requested], flags: RunFlags) -> Requested:
     keywords = {name: getattr(flags, name) for name in names}
     keywords["image_size"] = None if flags.image_size is None else parse_size(flags.image_size)
     keywords["micro_batch"] = _micro_batch(flags.micro_batch)
-    keywords["settings"] = _settings(flags.set)
+    keywords["settings"] = read_settings(flags.set)
     return kind(**keywords)
 
 
@@ -159,7 +159,8 @@ def _micro_batch(text: str | None) -> int | Literal["auto"] | None:
     return int(text)
 
 
-def _settings(assignments: tuple[str, ...]) -> dict[str, Any]:
+def read_settings(assignments: tuple[str, ...]) -> dict[str, Any]:
+    """Read settings by path from the words after --set."""
     settings = {}
     for assignment in assignments:
         path, equals, value = assignment.partition("=")

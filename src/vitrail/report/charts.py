@@ -70,6 +70,7 @@ class Chart:
     """Where numbers stand on the axis; None lets matplotlib choose."""
     log_x: bool = False
     """Whether the axis is logarithmic."""
+    log_y: bool = False
     slanted: bool = False
     """Whether the words on the axis are long, and slanted to fit."""
     whole: bool = False
@@ -106,8 +107,10 @@ class Chart:
 
     def draw(self, axes: "matplotlib.axes.Axes", colours: Mapping[str, str]) -> None:
         """Draw the curves and dress the axes."""
-        from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+        from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+        if self.log_y:
+            axes.set_yscale("log", nonpositive="mask")
         for line in self.lines:
             colour = colours[line.role]
             if line.low is not None and line.high is not None and line.dots == "only":
@@ -127,6 +130,7 @@ class Chart:
         axes.set_ylim(*self.y_range)
         if self.log_x:
             axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.xaxis.set_minor_locator(NullLocator())
         if self.x_ticks is not None:
@@ -134,7 +138,10 @@ class Chart:
         elif self.whole:
             axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: printable(self.x_axis(value))))
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+        if self.log_y:
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        else:
+            axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: printable(self.y_axis(value))))
         if self.slanted:
             for label in axes.get_xticklabels():
