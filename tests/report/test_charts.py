@@ -21,6 +21,16 @@ def test_a_chart_on_a_page_has_a_key_and_the_pages_colours() -> None:
     assert "#030303" not in page
 
 
+def test_dots_and_dashes_differ_from_lines_in_the_key() -> None:
+    kinds = ({"dots": "only"}, {"dashed": True}, {"dots": "both"})
+    lines = [Line(name=str(kind), x=np.arange(4.0), y=np.arange(4.0), role="muted", **kind) for kind in kinds]
+    page = read(Chart(title="", lines=lines, x_label="", y_label="").html("one"))
+    dot, dashes, line = (mark.get("style") for mark in page.iter("i"))
+    assert "border-radius:50%" in dot
+    assert "repeating-linear-gradient" in dashes
+    assert line == "background:var(--muted)"
+
+
 @pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
 def test_a_chart_is_a_picture_by_itself(kind, start) -> None:
     picture = CHART.picture(kind)

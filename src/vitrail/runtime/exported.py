@@ -44,6 +44,9 @@ def open_exported(
     A file of another tool says nothing about itself; `architecture` is then the name of a preset of preprocessing.
     """
     file = Path(path)
+    for name, value in (("calibrate", choice.calibrate), ("merge_tokens", choice.merge_tokens)):
+        if value:
+            raise ConfigError(f"{file} is a graph that was exported with its settings; leave out `{name}`.")
     engine = _engine(file, choice)
     check_session(engine)
     if not file.is_file():

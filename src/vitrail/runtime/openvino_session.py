@@ -34,6 +34,7 @@ class OpenVinoSession:
             "INFERENCE_PRECISION_HINT": HINTS[precision],
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
+            "ENABLE_CPU_PINNING": False,  # else processes side by side all compute on the same core
         }
         try:
             core = runtime.Core()

@@ -17,7 +17,7 @@ from typing import Any
 from vitrail.base.errors import VitrailError
 from vitrail.base.notes import unheard
 from vitrail.base.settings import from_dict, to_dict
-from vitrail.runtime.choice import EngineChoice, EngineName, Precision
+from vitrail.runtime.choice import EngineChoice
 
 SECONDS = 1800.0
 """How long a trial may take."""
@@ -29,8 +29,8 @@ class Trial:
 
     model: str
     """A file that `vitrail predict` takes."""
-    engine: EngineName
-    precision: Precision
+    choice: EngineChoice
+    """What computes."""
     batches: tuple[int, ...]
     """Images in a pass; each is measured."""
     threads: int | None
@@ -73,9 +73,8 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     started = job.pop("started")
     trial = from_dict(Trial, job)
     file = FileSettings(pickle=trial.pickle, device="cpu", **trial.overrides)
-    choice = EngineChoice(engine=trial.engine, precision=trial.precision)
     with open_network(
-        trial.model, file=file, threads=trial.threads, note=unheard, choice=choice, batch=trial.batches[0]
+        trial.model, file=file, threads=trial.threads, note=unheard, choice=trial.choice, batch=trial.batches[0]
     ) as (network, _):
         engine = network.engine
         images = torch.from_numpy(np.load(trial.pixels))
