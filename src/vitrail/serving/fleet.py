@@ -60,8 +60,8 @@ class Fleet:
 
     @property
     def image_seconds(self) -> float:
-        """How long the whole fleet takes for one image more."""
-        return sum(self.backlog.seconds.values()) / max(self.ready, 1)
+        """How long the whole fleet takes for one image more; a worker that has ended is about to be replaced."""
+        return sum(self.backlog.seconds.values()) / max(len(self.members), 1)
 
     async def start(self) -> None:
         """Start all workers, and wait until each has put an image through each model; raise what one refuses."""
