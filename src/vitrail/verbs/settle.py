@@ -28,7 +28,11 @@ from vitrail.verbs.trained import TrainedRun
 from vitrail.verbs.watch import Watcher, Words, print_choices
 
 FEW = 4_000
-FEW_PHOTOS = "XXX"
+"""Training images below which a run is told of the backbone."""
+FEW_PHOTOS = (
+    "on few photos, `vitrail finetune` (vitrail.finetune in Python) likely does better, since it begins with a "
+    "pre-trained model: 49.5% against 37.2% of flowers of 102 kinds, with 2,040 training photos and 300 steps."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
