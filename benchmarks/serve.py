@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from serve_contest import PORTS, TIMM, peers
+from serve_contest import CONTESTANTS, TIMM, peers
 from serve_faults import kills, mixed, overload
 from served import write_model
 
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--pause", type=float, default=4.0)
-    parser.add_argument("--contestants", default=",".join(PORTS), type=lambda text: text.split(","))
+    parser.add_argument("--contestants", default=CONTESTANTS, type=lambda text: text.split(","))
     parser.add_argument("--flags", default=(), type=lambda text: text.split(","), help="for our server, by commas")
     parser.add_argument("--peers", default="/tmp/peers/bin/python")  # noqa: S108
     parser.add_argument("--output", type=Path)

@@ -17,7 +17,9 @@ from served import Served, photo, processor_seconds, wait_ready
 
 TIMM = {"Ti/16": "vit_tiny_patch16_224", "S/16": "vit_small_patch16_224", "B/16": "vit_base_patch16_224"}
 HERE = Path(__file__).parent
-PORTS = {"vitrail": 8301, "vitrail auto": 8302, "litserve": 8303, "fastapi": 8304}
+CONTESTANTS = "vitrail,vitrail auto,litserve,fastapi"
+"""Ours with an engine behind its name, and the peers."""
+FIRST_PORT = 8301
 PEERS = ("litserve", "fastapi")
 PATIENT = ("--max-queue", "256", "--max-wait", "60")
 """Every request is answered, however long it waits, as by the peers."""
@@ -64,17 +66,18 @@ def _group(pid: int) -> int:
 async def peers(options: argparse.Namespace, model: Path) -> dict:
     """Rounds, in each of which every server has its turn, in random order, at saturation and then at half load."""
     servers: dict[str, Served | Peer] = {}
+    ports = {name: FIRST_PORT + place for place, name in enumerate(options.contestants)}
     request, chance = request_of(photo(0)), random.Random(0)  # noqa: S311
     peak: dict[str, list[float]] = {name: [] for name in options.contestants}
     cost: dict[str, list[float]] = {name: [] for name in options.contestants}
     latency: dict[str, list[list[float]]] = {name: [] for name in options.contestants}
     try:
-        for name in options.contestants:
-            port = PORTS[name]
+        for name, port in ports.items():
             if name in PEERS:
                 servers[name] = Peer(options.peers, name, port, options.model)
             else:
-                flags = ("--engine", "auto") if name == "vitrail auto" else ()
+                _, *engine = name.split()
+                flags = ("--engine", *engine) if engine else ()
                 servers[name] = Served(model, port, *PATIENT, *flags, *options.flags)
             await saturate(port, request, concurrency=8, seconds=3)
             if name in PEERS:
@@ -84,7 +87,7 @@ async def peers(options: argparse.Namespace, model: Path) -> dict:
             for name in chance.sample(list(servers), len(servers)):
                 if name in PEERS:
                     servers[name].signal(signal.SIGCONT)
-                await act(name, PORTS[name])
+                await act(name, ports[name])
                 if name in PEERS:
                     time.sleep(0.2)
                     servers[name].signal(signal.SIGSTOP)

@@ -33,6 +33,20 @@ def test_any_engine_answers_and_torch_explains(tiny_file, engine) -> None:
     assert facts["height"] == 30
 
 
+@pytest.mark.parametrize(("engine", "batch"), [("compiled", 1), ("auto", 1), ("openvino", 4), (None, 4)])
+def test_what_pads_to_its_batch_takes_images_singly(monkeypatch, engine, batch) -> None:
+    seen: list[dict] = []
+
+    def load(_, **reading):
+        seen.append(reading)
+        raise ImportError
+
+    monkeypatch.setattr("vitrail.serving.tasks.Classifier.load", load)
+    with pytest.raises(ImportError):
+        Tasks.load({"m": ModelSource(path="m", reading={"engine": engine, "batch": 4, "device": "cpu"})}, max_pixels=1)
+    assert seen == [{"engine": engine, "batch": batch, "device": "cpu"}]
+
+
 def test_other_runtimes_are_loaded_with_the_threads_of_the_worker(tiny_file, monkeypatch) -> None:
     seen: list[int] = []
     load = Tasks.load

@@ -156,8 +156,7 @@ def test_many_requests_share_batches_and_none_is_swapped(bench, tiny_file) -> No
     images = [photo(seed) for seed in range(24)]
     bench.member.pause = 0.002
 
-    async def scenario(client, service):
-        service.fleet.backlog.seconds["compute"] = 0.1  # for a slow model it pays to wait for a full batch
+    async def scenario(client, _):
         answers = await asyncio.gather(*(client.post("/v1/predict?top=7", files=parts(image)) for image in images))
         return [answer.json() for answer in answers]
 

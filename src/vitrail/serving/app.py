@@ -39,35 +39,51 @@ def make_app(service: Service, keys: tuple[bytes, ...]) -> App:
 
 def _add_facts(app: FastAPI, service: Service) -> None:
     facts: dict[int | str, dict[str, Any]] = {status: REFUSED[status] for status in (401, 404)}
+    described = {"model": ModelFacts, "description": "Everything that is known about the model."}
 
-    @app.get("/v1/models", responses={200: {"model": ModelNames}, 401: REFUSED[401]}, tags=["models"])
+    @app.get(
+        "/v1/models",
+        responses={
+            200: {"model": ModelNames, "description": "The names; the first one is the default."},
+            401: REFUSED[401],
+        },
+        tags=["models"],
+    )
     async def models() -> Response:
         """List the models."""
         return json_reply({"models": list(service.models)})
 
-    @app.get("/v1/model", responses={200: {"model": ModelFacts}, **facts}, tags=["models"])
+    @app.get("/v1/model", responses={200: described, **facts}, tags=["models"])
     async def model(x_model: Annotated[str | None, Header(max_length=200)] = None) -> Response:
         """Describe a model: labels, preprocessing, provenance, digest."""
         return json_reply(service.model(x_model))
 
-    @app.get("/v1/models/{name}", responses={200: {"model": ModelFacts}, **facts}, tags=["models"])
+    @app.get("/v1/models/{name}", responses={200: described, **facts}, tags=["models"])
     async def named_model(name: Annotated[str, Path(max_length=200)]) -> Response:
         """Describe the model of this name."""
         return json_reply(service.model(name))
 
-    @app.get("/v1/labels", responses={200: {"model": Labels}, **facts}, tags=["models"])
+    @app.get(
+        "/v1/labels",
+        responses={200: {"model": Labels, "description": "In the order of the outputs."}, **facts},
+        tags=["models"],
+    )
     async def labels(x_model: Annotated[str | None, Header(max_length=200)] = None) -> Response:
         """List the names of the classes."""
         return json_reply({"labels": service.model(x_model)["labels"]})
 
 
 def _add_operations(app: FastAPI, service: Service) -> None:
-    @app.get("/healthz", tags=["operations"])
+    @app.get("/healthz", responses={200: {"description": "It is."}}, tags=["operations"])
     async def alive() -> Response:
         """Say that the server is alive."""
         return json_reply({"status": "alive"})
 
-    @app.get("/readyz", responses={503: {"description": "No worker can compute."}}, tags=["operations"])
+    @app.get(
+        "/readyz",
+        responses={200: {"description": "One can, at least."}, 503: {"description": "No worker can compute."}},
+        tags=["operations"],
+    )
     async def ready() -> Response:
         """Say whether models can compute: each worker has put an image through each."""
         workers = await service.ready()
@@ -87,6 +103,7 @@ def _add_operations(app: FastAPI, service: Service) -> None:
     @app.post(
         "/v1/reload",
         responses={
+            200: {"description": "The digests of the models that answer from now on."},
             401: REFUSED[401],
             403: {"model": Failure, "description": "The server has no keys."},
             409: {"model": Failure, "description": "The models are being read already."},

@@ -1,9 +1,12 @@
 """The work that waits, and what a free worker does next.
 
-Images are decoded one at a time and batched afterwards: a broken one never reaches a batch. A free worker takes a full
-batch first, then decodes; it waits only when others are about to deliver, and at most `batch_wait`.
+Images are decoded first and batched afterwards: a broken one never reaches a batch. A free worker takes a full batch
+first, then decodes: small images together, a large one alone. It waits only when others are about to deliver, and at
+most `batch_wait`. Workers that are free at the same time share what there is: two batches at once are faster than one
+of twice the size.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -11,8 +14,8 @@ from vitrail.serving.jobs import FairQueue, Item, Ticket
 from vitrail.serving.settings import ServeSettings
 from vitrail.serving.works import Compute, Explain, Prepare, Work
 
-PATIENCE = 0.25
-"""The part of a batch's own time that decoding more images for it may take."""
+SMALL = 512 * 1024
+"""Bytes of encoded images that are decoded together, or before images that are decoded already."""
 
 Later = Callable[[float], None]
 """Has a free worker ask again after some seconds."""
@@ -68,16 +71,20 @@ class Backlog:
         if work.items and work.kind in self.seconds:
             self.seconds[work.kind] += 0.1 * (seconds / len(work.items) - self.seconds[work.kind])
 
-    def next(self, running: Iterable[Work], later: Later) -> Work | None:
-        """Return the most urgent work; None when there is none, or when it is worth waiting for more of it."""
+    def next(self, running: Iterable[Work], idle: int, later: Later) -> Work | None:
+        """Return the most urgent work for one of the idle workers.
+
+        None when there is none, or when it is worth waiting for more of it.
+        """
         now = time.monotonic()
         full, wait = self.settings.batch, self.settings.batch_wait / 1000
-        patience = max(wait, PATIENCE * full * self.seconds["compute"])
+        upcoming = self.decoding.first
+        quick = upcoming is not None and len(upcoming.encoded) <= SMALL
         under_way = any(isinstance(work, Prepare) for work in running)
         due: list[tuple[float, FairQueue]] = []
         for queue in self.computing.values():
             waited = now - queue.oldest
-            coming = len(self.decoding) > 0 and waited < patience
+            coming = quick and waited < wait
             if not coming and under_way and 0 <= waited < wait and len(queue) < full:
                 later(wait - waited)
                 coming = True
@@ -87,20 +94,32 @@ class Backlog:
             due.append((self.explaining.oldest, self.explaining))
         if due:
             _, queue = min(due, key=lambda pair: pair[0])
-            return self._take(queue)
-        item = self.decoding.take()
-        return None if item is None else Prepare(item)
+            return self._take(queue, idle)
+        return self._prepare(idle) if upcoming is not None else None
 
-    def _take(self, queue: FairQueue) -> Work:
-        """Return a batch, or one explanation; an image over which a worker has ended goes alone."""
-        first = queue.take()
-        assert first is not None  # noqa: S101 - only asked of queues with images
-        if queue is self.explaining:
-            return Explain(first)
-        items = [first]
-        while not first.deaths and len(items) < self.settings.batch and (item := queue.take()) is not None:
-            if item.deaths:
-                queue.put(item, first=True)
+    def _prepare(self, idle: int) -> Work:
+        """Return images to decode, at most a batch; one that is large, or over which a worker has ended, alone."""
+        most, size = self._share(self.decoding, idle), 0
+        items: list[Item] = []
+        while (item := self.decoding.first) is not None and len(items) < most:
+            size += len(item.encoded)
+            if items and (size > SMALL or item.deaths or items[0].deaths):
                 break
+            self.decoding.take()
             items.append(item)
-        return Compute(items)
+        return Prepare(items)
+
+    def _share(self, queue: FairQueue, idle: int) -> int:
+        """Return how many images one of the idle workers takes."""
+        return min(self.settings.batch, math.ceil(len(queue) / max(idle, 1)))
+
+    def _take(self, queue: FairQueue, idle: int) -> Work:
+        """Return a batch, or one explanation; an image over which a worker has ended goes alone."""
+        most = 1 if queue is self.explaining else self._share(queue, idle)
+        items: list[Item] = []
+        while (item := queue.first) is not None and len(items) < most:
+            if items and (item.deaths or items[0].deaths):
+                break
+            queue.take()
+            items.append(item)
+        return Explain(items[0]) if queue is self.explaining else Compute(items)

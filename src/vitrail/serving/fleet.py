@@ -40,6 +40,8 @@ class Fleet:
         self.running: dict[Member, Work] = {}
         self.members: list[Member] = []
         self.nursery = Nursery(sources, threads=settings.shares[1], max_pixels=settings.max_pixels)
+        self.plain = all(source.reading.get("engine") in (None, "torch") for source in sources.values())
+        """Whether torch computes without a compiler: anything else keeps the number of threads it began with."""
         self.closing = False
         self._keepers: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -67,7 +69,7 @@ class Fleet:
         self.members = [Member() for _ in range(count)]
         starts: list[asyncio.Future[None]] = []
         try:
-            if any(source.reading.get("engine") not in (None, "torch") for source in self.sources.values()):
+            if not self.plain:
                 await self.members[0].start(self.nursery)  # measures engines, makes graphs; the others find them
             starts += [asyncio.ensure_future(member.start(self.nursery)) for member in self.members if not member.ready]
             await asyncio.gather(*starts)
@@ -100,13 +102,18 @@ class Fleet:
         """Give work to every free worker."""
         for ticket in self.backlog.dead():
             self.drop(ticket)
-        for member in self.members:
-            if member.idle and (work := self.backlog.next(self.running.values(), self._call_later)) is not None:
+        idle = [member for member in self.members if member.idle]
+        works: list[tuple[Member, Work]] = []
+        for place, member in enumerate(idle):
+            work = self.backlog.next(self.running.values(), len(idle) - place, self._call_later)
+            if work is not None:
                 member.idle = False
                 self.running[member] = work
-                task = asyncio.create_task(self._run(member, work))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                works.append((member, work))
+        for member, work in works:
+            task = asyncio.create_task(self._run(member, work))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         self._check_drained()
 
     async def probe(self, age: float) -> None:
@@ -147,7 +154,10 @@ class Fleet:
     async def _run(self, member: Member, work: Work) -> None:
         """Let a worker do some work, and pass on what comes out."""
         try:
-            head, payload = await member.call(*work.message(), max(STUCK, 2 * self.settings.timeout))
+            head, payload = work.message()
+            if self.plain:
+                head["threads"] = self.settings.threads_for(len(self.running) + len(self.backlog))
+            head, payload = await member.call(head, payload, max(STUCK, 2 * self.settings.timeout))
         except WorkerEndedError:
             del self.running[member]
             member.ended.set()

@@ -97,8 +97,13 @@ class FairQueue:
         items.appendleft(item)
         self._tickets = {item.ticket: items, **self._tickets}
 
+    @property
+    def first(self) -> Item | None:
+        """The image that is taken next."""
+        return next(iter(self._tickets.values()))[0] if self._tickets else None
+
     def take(self) -> Item | None:
-        """Return the next image of the request whose turn it is; None when there is none."""
+        """Take the next image of the request whose turn it is; None when there is none."""
         if not self._tickets:
             return None
         ticket, items = next(iter(self._tickets.items()))

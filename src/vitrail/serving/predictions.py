@@ -16,11 +16,13 @@ from vitrail.serving.refusals import Refusal
 from vitrail.serving.replies import REFUSED, json_reply
 from vitrail.serving.service import Service, class_number
 
+ANSWERED: dict[str, Any] = {"model": Answer, "description": "What became of each image, in their order."}
+
 
 def add_predictions(app: FastAPI, service: Service) -> None:
     """Add the route, under its own path and under the path of each model."""
 
-    @app.post("/v1/predict", responses={200: {"model": Answer}, **REFUSED}, openapi_extra=PREDICT_BODY, tags=["models"])
+    @app.post("/v1/predict", responses={200: ANSWERED, **REFUSED}, openapi_extra=PREDICT_BODY, tags=["models"])
     async def predict(
         request: Request,
         top: Annotated[int, Query(ge=1, le=1000, description="How many classes for each image.")] = 5,
@@ -64,7 +66,7 @@ def add_predictions(app: FastAPI, service: Service) -> None:
         "/v1/models/{name}/predict",
         predict,
         methods=["POST"],
-        responses={200: {"model": Answer}, **REFUSED},
+        responses={200: ANSWERED, **REFUSED},
         openapi_extra=PREDICT_BODY
         | {"parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]},
         tags=["models"],

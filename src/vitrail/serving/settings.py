@@ -33,14 +33,14 @@ class ServeSettings:
     workers: int | None = None
     """Processes that decode and compute; None takes one for each core."""
     threads: int | None = None
-    """Threads of each worker; None divides the cores among the workers."""
+    """Threads of each worker; None divides the cores among the workers that have work."""
     batch: int = 4
     """The most images that go through a model at once."""
     batch_wait: float = 4.0
     """Milliseconds that a decoded image waits for others, at most, when a worker is free."""
     max_queue: int = 64
     """The most images that are in the server at once; further ones get 429."""
-    max_wait: float = 1.5
+    max_wait: float = 1.0
     """Seconds that a request may be expected to wait for its turn; further ones get 429."""
     max_images: int = 16
     """The most images of one request."""
@@ -106,6 +106,11 @@ class ServeSettings:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         workers = self.workers or (max(cores // self.threads, 1) if self.threads else cores)
         return workers, self.threads or max(cores // workers, 1)
+
+    def threads_for(self, works: int) -> int:
+        """Return the threads of a worker while there is work for so many: cores without work help the others."""
+        workers, threads = self.shares
+        return threads if self.threads is not None else max(workers * threads // max(min(works, workers), 1), 1)
 
     @property
     def body_bytes(self) -> int:

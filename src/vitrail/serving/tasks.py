@@ -47,7 +47,7 @@ class Tasks:
     @classmethod
     def load(cls, sources: Mapping[str, ModelSource], *, max_pixels: int) -> "Tasks":
         """Read the models, without computing anything: the process may be about to fork."""
-        classifiers = {name: Classifier.load(source.path, **source.reading) for name, source in sources.items()}
+        classifiers = {name: Classifier.load(source.path, **_reading(source)) for name, source in sources.items()}
         explainers = {name: _explainer(classifiers[name], source) for name, source in sources.items()}
         return cls(classifiers=classifiers, explainers=explainers, max_pixels=max_pixels)
 
@@ -156,11 +156,22 @@ class Tasks:
         return patch_attention(model, engine.inputs(pixels), patch, block=settings.layer, head=settings.head)
 
 
+def _reading(source: ModelSource) -> dict[str, Any]:
+    """Return the keywords of a model; a compiled one, which pads to its batch, takes images singly on a CPU."""
+    compiles = source.reading.get("engine") in ("compiled", "auto")
+    on_cpu = source.reading.get("device") == "cpu" or not torch.cuda.is_available()
+    return source.reading | ({"batch": 1} if compiles and on_cpu else {})
+
+
 def _explainer(classifier: Classifier, source: ModelSource) -> Classifier:
     """Return what explains the answers of a classifier: itself, or the same weights in torch."""
     if isinstance(classifier.engine, TorchEngine) or source.reading.get("engine") is None:
         return classifier
-    reading = {name: value for name, value in source.reading.items() if name not in ("engine", "precision")}
+    reading = {
+        name: value
+        for name, value in source.reading.items()
+        if name not in ("engine", "precision", "calibrate", "merge_tokens")
+    }
     return Classifier.load(source.path, **reading)
 
 

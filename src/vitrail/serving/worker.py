@@ -88,7 +88,10 @@ def serve(stream: socket.socket, head: Head, tasks: "Tasks | None") -> int:
             send(stream, {"refused": str(error)})
             return 0
         send(stream, {"models": {name: tasks.describe(name) for name in tasks.classifiers}, "pid": os.getpid()})
+        threads = head["threads"]
         while (message := receive(stream)) is not None:
+            if threads != (threads := message[0].pop("threads", threads)):
+                torch.set_num_threads(threads)
             began = time.perf_counter()
             answer, payload = work(tasks, *message)
             send(stream, {**answer, "seconds": time.perf_counter() - began}, payload)
@@ -113,13 +116,27 @@ def start(head: Head, *, threads: int) -> "Tasks":
     return Tasks.load(sources, max_pixels=head["max_pixels"])
 
 
+def prepare(tasks: "Tasks", head: Head, payload: memoryview) -> tuple[Head, bytes]:
+    """Decode the images of a message one after the other, each with its own time and its own faults."""
+    images: list[Head] = []
+    content: list[bytes] = []
+    at = 0
+    for model, size in zip(head["models"], head["sizes"], strict=True):
+        began = time.perf_counter()
+        facts, pixels = tasks.prepare(model, bytes(payload[at : at + size]))
+        images.append({**facts, "bytes": len(pixels), "seconds": time.perf_counter() - began})
+        content.append(pixels)
+        at += size
+    return {"images": images}, b"".join(content)
+
+
 def work(tasks: "Tasks", head: Head, payload: bytearray) -> tuple[Head, bytes]:
     """Do what one message asks for."""
     from vitrail.serving.tasks import batch_of
 
     match head["do"]:
         case "prepare":
-            return tasks.prepare(head["model"], bytes(payload))
+            return prepare(tasks, head, memoryview(payload))
         case "compute":
             pixels = batch_of(payload, len(head["tops"]), tasks.classifiers[head["model"]])
             return tasks.compute(head["model"], pixels, head["tops"], head["features"])

@@ -27,26 +27,33 @@ class Work(ABC):
 
 
 class Prepare(Work):
-    """Decode one image, and bring it to the model's size."""
+    """Decode some images, and bring them to the model's size."""
 
     kind = "decode"
 
-    def __init__(self, item: Item) -> None:
-        self.items: Sequence[Item] = [item]
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.items = items
 
     def message(self) -> tuple[Head, bytes]:
-        """Send the encoded image."""
-        return {"do": "prepare", "model": self.items[0].ticket.model}, self.items[0].encoded
+        """Send the encoded images."""
+        models, sizes = [item.ticket.model for item in self.items], [len(item.encoded) for item in self.items]
+        return {"do": "prepare", "models": models, "sizes": sizes}, b"".join(item.encoded for item in self.items)
 
     def settle(self, head: Head, payload: bytes) -> Sequence[Item]:
         """Keep the pixels, or finish a broken image."""
-        (item,) = self.items
-        item.seconds["decode"] = head.pop("seconds")
-        if "wrong" in head:
-            item.finish(head)
-            return []
-        item.facts, item.pixels, item.encoded = head, payload, b""
-        return [item] if item.ticket.alive else _late(item)
+        ready: list[Item] = []
+        at = 0
+        for item, facts in zip(self.items, head["images"], strict=True):
+            item.seconds["decode"], size = facts.pop("seconds"), facts.pop("bytes")
+            if "wrong" in facts:
+                item.finish(facts)
+            elif not item.ticket.alive:
+                item.finish({"wrong": [503, "it was too late for it."]})
+            else:
+                item.facts, item.pixels, item.encoded = facts, payload[at : at + size], b""
+                ready.append(item)
+            at += size
+        return ready
 
 
 class Compute(Work):
@@ -134,8 +141,3 @@ class Probe(Work):
     def settle(self, head: Head, payload: bytes) -> Sequence[Item]:  # noqa: ARG002 - as the others
         """Nobody waits for anything but the fact."""
         return []
-
-
-def _late(item: Item) -> Sequence[Item]:
-    item.finish({"wrong": [503, "it was too late for it."]})
-    return []

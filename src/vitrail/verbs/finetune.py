@@ -84,7 +84,7 @@ def finetune(
 ) -> FinetunedRun:
     """Adapt a model to your images; several learning rates are tried on a dev split before all images are used.
 
-        >>> model = vitrail.create("Ti/14", num_classes=10, image_size=28, channels=1, seed=0)
+        >>> model = vitrail.create("Ti/14", num_classes=10, image_size=28, channels=1, depth=1, seed=0)
         >>> vitrail.save(model, "start.safetensors")
         PosixPath('start.safetensors')
         >>> best = vitrail.finetune("sample", start="start.safetensors", steps=2, batch=8, fraction=0.02,

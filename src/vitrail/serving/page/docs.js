@@ -42,10 +42,18 @@ function trial(path, method, name, value) {
     answer.hidden = false;
     try {
       const response = await fetch(address.value, { method: method.toUpperCase(), headers, body: value && body.value });
-      answer.textContent = `${response.status}\n${(await response.text()).slice(0, 5000)}`;
+      answer.textContent = `${response.status}\n${readable(await response.text()).slice(0, 5000)}`;
     } catch {
       answer.textContent = "The server cannot be reached.";
     }
   });
-  return make("div", {}, address, ...(value ? [body] : []), button, answer);
+  return make("div", { className: "trial" }, address, ...(value ? [body] : []), button, answer);
+}
+
+function readable(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 1);
+  } catch {
+    return text; // figures for Prometheus
+  }
 }

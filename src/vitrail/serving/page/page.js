@@ -25,7 +25,8 @@ const page = {
   },
 
   answered(panel, result) {
-    page.say(`${panel.entry.name}: ${result.top[0].label}`);
+    const by = page.panels.length > 1 ? ` by ${panel.model.name}` : "";
+    page.say(`${panel.entry.name}${by}: ${result.top[0].label}`);
     page.showHistory();
   },
 
