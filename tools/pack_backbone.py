@@ -1,7 +1,7 @@
 """Make the backbone of the package from a run, finished or stopped.
 
     vitrail train PHOTOS --recipe backbone --out RUN
-    python tools/pack_backbone.py RUN --command "vitrail train ..." --data "..." --accuracy 0.44
+    python tools/pack_backbone.py RUN --command "vitrail train ..." --data "..."
 
 Of a run that was stopped, the averaged weights of its newest checkpoint are taken. The head goes, since other photos
 have other classes; the weights are stored in float16. The settings of the run stay in the file, with the command, a
@@ -29,12 +29,12 @@ LICENCE = (
 )
 
 
-def write_whole_model(run: Path, path: Path, figures: dict[str, Any]) -> None:
+def write_whole_model(run: Path, path: Path) -> None:
     """Write the averaged weights of a run's newest checkpoint as a model with its head."""
     config, checkpoint = RunFolder(path=run).read_config(), read_checkpoint(checkpoint_paths(run / "checkpoints")[0])
     tensors, steps = checkpoint.tensors, checkpoint.progress.step
     weights = {name.removeprefix(AVERAGE): tensors[name] for name in tensors if name.startswith(AVERAGE)}
-    metrics = {"weights": "average", "steps": steps, "epochs": steps * config.batch / config.facts.images, **figures}
+    metrics = {"weights": "average", "steps": steps, "epochs": steps * config.batch / config.facts.images}
     write_model(config, weights, path, {"metrics": metrics})
 
 
@@ -56,14 +56,13 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--command", required=True)
     parser.add_argument("--data", required=True)
-    parser.add_argument("--accuracy", type=float, help="of a stopped run, on its validation images")
     parser.add_argument("--whole", type=Path, help="where the model of a stopped run goes, with its head")
     parser.add_argument("--target", type=Path, default=backbone_path())
     arguments = parser.parse_args()
     model = arguments.run / "model.safetensors"
     if not model.is_file():
         model = arguments.whole or arguments.target.with_name("whole.safetensors")
-        write_whole_model(arguments.run, model, {"accuracy": arguments.accuracy})
+        write_whole_model(arguments.run, model)
     pack(model, arguments.target, {"command": arguments.command, "data": arguments.data})
     path = arguments.target
     print(f"{path}: {path.stat().st_size:,} bytes, sha256 {vitrail.show(path).digest}")

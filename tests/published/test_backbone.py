@@ -62,7 +62,7 @@ def test_it_computes_finite_features_in_float32() -> None:
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
     images = torch.rand(4, 3, 64, 64, generator=torch.Generator().manual_seed(0)) * 2 - 1
     with torch.no_grad():
-        features = model.represent(model.encode(images))
+        features = model.features(images)
     assert features.isfinite().all()
     assert features.std(0).min() > 0  # images differ in every feature
     assert model.config.num_classes == 0

@@ -28,7 +28,11 @@ from vitrail.verbs.trained import TrainedRun
 from vitrail.verbs.watch import Watcher, Words, print_choices
 
 FEW = 4_000
-FEW_PHOTOS = "XXX"
+"""Training images below which a run is told of the backbone."""
+FEW_PHOTOS = (
+    "on few photos, `vitrail finetune` (vitrail.finetune in Python) likely does better, since it begins with a "
+    "pre-trained backbone: with 20 photos of each of 20 new classes it reached 46.1% in 73 seconds of one core."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
