@@ -130,7 +130,9 @@ class Study:
                 fraction=share,
                 batch=self.args.batch,
                 minutes=self.args.finetune_minutes,
-                quick=True,
+                optimizer="sgd",  # the paper's, at the middle rate
+                weight_decay=0.0,
+                learning_rate=0.03,
                 seed=seed,
                 threads=self.args.threads,
                 out=folder.with_name(f"{folder.name}-finetuned-{share:g}"),

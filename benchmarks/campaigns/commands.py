@@ -15,7 +15,23 @@ TINY = [
     *("--set", "model.backbone=none", "model.dim=16", "model.depth=1", "model.num_heads=2", "model.mlp_dim=32"),
 ]
 STUDENT = ["objective.prototypes=16", "objective.hidden=16", "objective.bottleneck=8", "objective.local_views=2"]
-KINDS = [("pull", 1), *((verb, ranks) for ranks in (1, 2) for verb in ("train", "finetune", "pretrain", "predict"))]
+STUDY = """name = "smoothing"
+question = "Does it help?"
+[recipe]
+"model.dim" = 16
+"model.depth" = 1
+"model.num_heads" = 2
+"model.mlp_dim" = 32
+batch = 8
+[factors.smoothing]
+none = {"objective.label_smoothing" = 0.0}
+some = {"objective.label_smoothing" = 0.1}
+"""
+KINDS = [
+    ("pull", 1),
+    ("study", 1),
+    *((verb, ranks) for ranks in (1, 2) for verb in ("train", "finetune", "pretrain", "predict")),
+]
 """Commands, and the ranks that they run on."""
 REGULARISED = ["--averaging", "0.9", "--mixup", "0.2", "--dropout", "0.1"]
 
@@ -32,6 +48,7 @@ def make_data(place: Path) -> None:
         path = place / "photos" / str(targets[number]) / f"{number:02}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).save(path)
+    (place / "study.toml").write_text(STUDY)
 
 
 def command(verb: str, place: Path, out: Path) -> list[str]:
@@ -46,6 +63,9 @@ def command(verb: str, place: Path, out: Path) -> list[str]:
     if verb == "pretrain":
         words = ["pretrain", str(place / "data.npz"), "--objective", "dino", *TINY, *STUDENT, "--steps", "6"]
         return [*words, "--evaluate-every", "3", "--out", str(out / "run")]
+    if verb == "study":
+        words = ["study", str(place / "study.toml"), "--data", str(place / "data.npz"), "--steps", "2", "--seeds", "1"]
+        return [*words, "--threads", "1", "--device", "cpu", "--out", str(out / "study")]
     if verb == "pull":
         return ["pull", os.environ["PUBLISHED"]]
     words = ["predict", str(place / "start.safetensors"), str(place / "photos"), "--batch", "2", "--workers", "1"]

@@ -7,6 +7,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import mutations as m
 import numpy as np
@@ -18,6 +19,7 @@ from stored import SIZES, contents, write_photos
 import vitrail
 from vitrail.base.errors import InputError
 from vitrail.model.contract import Model
+from vitrail.runtime import stored_graph
 from vitrail.runtime.card import KEY, NO_DIGEST, signed
 from vitrail.serving.bodies import uploads_of
 from vitrail.serving.keys import read_keys
@@ -122,7 +124,7 @@ def graphs() -> list[Specimen]:
             mutate=lambda data, chance: _signed(_xml(data, chance), weights),
             read=classified("x.xml"),
         ),
-        Specimen(name="stored graph", files=kept, mutate=m.any_of(m.fields(1)), read=_same_answers, slow=True),
+        Specimen(name="stored graph", files=kept, mutate=m.any_of(m.fields(1)), read=_same_answers),
     ]
 
 
@@ -145,11 +147,16 @@ def classified(name: str, **settings: str) -> Read:
 
 
 def _same_answers(folder: Path) -> str:
-    """Classify with the graph that is stored; a damaged one is made again, or the answer is another."""
+    """Classify with the graph that is stored; one that would be made again, in seconds, counts as refused."""
     os.environ["VITRAIL_CACHE"] = str(folder)
+    stored_graph.make_program = _refuse_program
     ours, theirs = (_predict(folder, "model.safetensors", engine=engine) for engine in ("onnxruntime", "torch"))
     near = all(abs(theirs[label] - value) < 1e-3 for label, value in ours.items())
     return "" if near else f"{ours}, not {theirs}"
+
+
+def _refuse_program(_: object) -> NoReturn:
+    raise InputError("the stored graph is damaged, and is made again.")
 
 
 def _signed(content: bytes, *others: bytes) -> bytes:

@@ -4,11 +4,11 @@
 
 Each trial: a command gets one fault (SIGKILL, SIGTERM, SIGHUP, SIGSTOP and SIGCONT, a disk that is full, may only be
 read, or has a quota), the same command runs again without one, and what it wrote is compared bit by bit with what an
-undisturbed one wrote: weights and metrics of training, of pre-training and of every run of fine-tuning, the table of
-predictions, the file of a download. The commands are train, finetune, pretrain and predict, in one process and on two
-ranks, and pull, from a server on this machine. Trials that are done are lines of `results/kill.trials.jsonl`, each with
-the digest of the code that it was done with, and are not done again, nor are the undisturbed commands of the same code,
-which lie in `results/kill.place`; the counts are in `results/kill.json`.
+undisturbed one wrote: weights and metrics of training, of pre-training and of every run of fine-tuning and of a study,
+the table of predictions, the file of a download. The commands are train, finetune, pretrain and predict, in one
+process and on two ranks, study, and pull, from a server on this machine. Trials that are done are lines of
+`results/kill.trials.jsonl`, each with the digest of the code that it was done with, and are not done again, nor are the
+undisturbed commands of the same code, which lie in `results/kill.place`; the counts are in `results/kill.json`.
 """
 
 import argparse
@@ -79,16 +79,14 @@ def run(verb: str, ranks: int, place: Path, out: Path, fault: Fault | None = Non
 
 
 def refer(verb: str, ranks: int, place: Path) -> Reference:
-    """Run a command undisturbed, three times, and take the usual time."""
-    attempts = []
-    for number in range(3):
-        out = place / f"reference-{verb}-{ranks}-{number}"
-        attempts.append(run(verb, ranks, place, out))
-        assert not any(attempts[-1].codes), attempts[-1].said
+    """Run a command undisturbed."""
+    out = place / f"reference-{verb}-{ranks}"
+    done = run(verb, ranks, place, out)
+    assert not any(done.codes), done.said
     return Reference(
         contents=contents(verb, out),
-        seconds=sorted(each.seconds for each in attempts)[1],
-        calls=attempts[0].calls,
+        seconds=done.seconds,
+        calls=done.calls,
         largest=max(path.stat().st_size for path in out.rglob("*") if path.is_file()),
     )
 
@@ -204,7 +202,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=200, help="trials in all, those of earlier calls included")
     parser.add_argument("--minutes", type=float, default=60.0, help="the longest that this call may take")
     parser.add_argument("--seed", type=int, default=0, help="of the order of calls and of the moments")
-    parser.add_argument("--only", help="one command and number of ranks, such as train/2")
+    parser.add_argument("--only", help="commands and numbers of ranks, such as train/2,study/1")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
     return parser.parse_args()
 
@@ -216,7 +214,7 @@ def main() -> int:
     import_everything()
     limit = time.monotonic() + 60 * args.minutes
     lines = args.results / "kill.trials.jsonl"
-    kinds = [kind for kind in KINDS if args.only in (None, f"{kind[0]}/{kind[1]}")]
+    kinds = [kind for kind in KINDS if args.only is None or f"{kind[0]}/{kind[1]}" in args.only.split(",")]
     place = (args.results / "kill.place").resolve()
     with hold(args.results / "kill.lock"), publishing(place / REQUESTS) as os.environ["PUBLISHED"]:
         references = prepare(place, kinds)

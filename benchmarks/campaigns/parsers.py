@@ -7,6 +7,8 @@ from types import ModuleType
 from typing import Any
 
 import mutations as m
+import onnx
+from exported import requests, studies
 from published_lists import published
 from released import released
 from specimens import Specimen, archives, arrays, images, tables
@@ -30,7 +32,9 @@ from vitrail.data.sources import tables as row_tables
 from vitrail.evaluation import class_map
 from vitrail.published import record
 from vitrail.runs.config import RunConfig
-from vitrail.runtime import zeroshot
+from vitrail.runtime import onnx_properties, zeroshot
+from vitrail.serving import bodies, keys
+from vitrail.studies import lease, plan, study, study_file
 
 Parse = Callable[[Path], Any]
 
@@ -51,7 +55,7 @@ class Parser:
 
 def parsers() -> list[Parser]:
     """Everything that takes bytes apart here."""
-    groups = (images, tables, arrays, archives, published, checkpoints, runs, released)
+    groups = (images, tables, arrays, archives, published, checkpoints, runs, released, studies, requests)
     known = {specimen.name: specimen for group in groups for specimen in group()}
     lists = (manifest, columns, row_tables)
     chosen: dict[str, tuple[tuple[ModuleType, ...], Parse | None]] = {
@@ -69,6 +73,12 @@ def parsers() -> list[Parser]:
         "cache pulled.json": ((record, settings), None),
         "run config.json": ((settings,), lambda at: from_dict(RunConfig, reading.read_json(at / "config.json"))),
         "run metrics.jsonl": ((lines,), None),
+        "study toml": ((study_file, study), None),
+        "study plan": ((plan, settings), None),
+        "study claim": ((lease,), None),
+        "request json": ((bodies,), None),
+        "request multipart": ((bodies,), None),
+        "keys": ((keys,), None),
         "csv": (lists, None),
         "csv quoted": (lists, None),
         "json lines": ((manifest, row_tables), None),
@@ -91,7 +101,21 @@ def parsers() -> list[Parser]:
         "png 16 bits colours": ((upper, decode), None),
         "tiff grey": ((orientation, colours, decode), None),
     }
-    return [_parser(known[name], modules, parse) for name, (modules, parse) in chosen.items()]
+    return [*(_parser(known[name], modules, parse) for name, (modules, parse) in chosen.items()), _properties()]
+
+
+def _properties() -> Parser:
+    """The texts beside the graph of an ONNX file, which are read without a runtime."""
+    proto = onnx.ModelProto(ir_version=10, producer_name="vitrail", graph=onnx.GraphProto(name="graph"))
+    onnx.helper.set_model_props(proto, {"vitrail": "{}", "vitrail.digest": "0"})
+    return Parser(
+        name="onnx properties",
+        file="x.onnx",
+        data=proto.SerializeToString(),
+        parse=lambda at: onnx_properties.read_properties(at / "x.onnx"),
+        mutate=m.any_of(m.fields(1)),
+        modules=(onnx_properties,),
+    )
 
 
 def _parser(specimen: Specimen, modules: tuple[ModuleType, ...], parse: Parse | None) -> Parser:

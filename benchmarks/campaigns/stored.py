@@ -203,9 +203,9 @@ def parts() -> list[Specimen]:
         features = Features(values=torch.ones(3, 4), read=np.ones(3, bool))
         write_features(folder, "key", features)
         files = contents(folder)
-    job, index = "x.csv.parts/job.json", "x.csv.parts/files.index"
+    job = "x.csv.parts/job.json"
     answers = next(file for file in files if file.endswith(".jsonl"))
-    changes = {job: m.json_file, index: m.safetensors(sign=True), answers: answered}
+    changes = {job: m.json_file, answers: answered}
     stored = {"key.safetensors": files["key.safetensors"]}
     return [
         *(

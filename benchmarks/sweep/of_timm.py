@@ -1,5 +1,8 @@
 """timm: every Vision Transformer at depth 2, and one model of each module whose names are like theirs.
 
+Each is as narrow as its heads allow (16 values for a head), where timm lets it be: with the name of the architecture,
+nothing that is read depends on the width. What is told by sizes alone is tried at full size in published_tags.py.
+
 The ways of loading one:
 
 - folder: as timm saves it for a hub, with config.json, at its published size;
@@ -44,14 +47,18 @@ def names() -> list[str]:
 
 
 def verdicts(name: str, folder: Path) -> Iterator[Verdict]:
-    depth = _depth(name)
-    with torch.device("meta"):
-        parameters = sum(one.numel() for one in timm.create_model(name, num_classes=5, **depth).parameters())
+    small, parameters = _small(name)
     if parameters > MOST_PARAMETERS:
         yield Verdict(LIBRARY, name, "folder", "unbuilt", f"{parameters / 1e9:.1f}e9 parameters")
         return
-    model = randomised(timm.create_model(name, num_classes=5, **depth))
-    save_for_hf(model, folder, model_args=depth, safe_serialization=True)
+    model = randomised(timm.create_model(name, num_classes=5, **small))
+    try:
+        save_for_hf(model, folder, model_args=small, safe_serialization=True)
+    except RuntimeError as error:  # as of models that share weights between blocks
+        yield Verdict(
+            LIBRARY, name, "folder", "unbuilt", f"timm does not save it: {str(error).split(':')[0].strip()[:80]}"
+        )
+        return
     size = _size(model)
     images = images_of(*size, count=1 if size[0] > 256 else 2)
     outputs: list[torch.Tensor] = []
@@ -68,11 +75,11 @@ def verdicts(name: str, folder: Path) -> Iterator[Verdict]:
     if first[0] == "refused" or not _first_of_its_kind(name):
         return
     other = _other_size(name, model)
-    yield Verdict(LIBRARY, name, "resized", *_resized(name, folder, other, depth))
+    yield Verdict(LIBRARY, name, "resized", *_resized(name, folder, other, small))
     model = None
     for file in folder.iterdir():
         file.unlink()
-    yield Verdict(LIBRARY, name, "rectangle", *_rectangle(name, folder, other, depth))
+    yield Verdict(LIBRARY, name, "rectangle", *_rectangle(name, folder, other, small))
 
 
 def _first_of_its_kind(name: str) -> bool:
@@ -83,16 +90,26 @@ def _first_of_its_kind(name: str) -> bool:
     return name in kinds.values()
 
 
-def _depth(name: str) -> dict[str, int]:
-    """Return the argument that makes a model small, where timm takes it."""
-    for depth in ({"depth": 2}, {}):
-        with torch.device("meta"):
-            try:
-                timm.create_model(name, num_classes=5, **depth)
-            except NOT_BUILT:
-                continue
-        return depth
-    raise RuntimeError(f"timm does not build {name}")
+def _small(name: str) -> tuple[dict[str, int], int]:
+    """Return the arguments that make a model small, as far as timm takes them, and how many parameters are left."""
+    small: dict[str, int] = {}
+    parameters, heads = _tried(name, small)
+    for argument, value in {"depth": 2, "embed_dim": 16 * heads}.items():
+        try:
+            fewer, _ = _tried(name, small | {argument: value})
+        except NOT_BUILT:
+            continue
+        if fewer < parameters:
+            small[argument], parameters = value, fewer
+    return small, parameters
+
+
+def _tried(name: str, arguments: dict[str, int]) -> tuple[int, int]:
+    """Build a model without numbers, and return how many parameters and how many heads it has."""
+    with torch.device("meta"):
+        model = timm.create_model(name, num_classes=5, **arguments)
+    heads = [module.num_heads for module in model.modules() if isinstance(getattr(module, "num_heads", None), int)]
+    return sum(one.numel() for one in model.parameters()), max(heads, default=4)
 
 
 def _size(model: nn.Module) -> tuple[int, int]:
@@ -111,10 +128,10 @@ def _other_size(name: str, model: nn.Module) -> tuple[int, int]:
     return 4 * cell, 6 * cell
 
 
-def _resized(name: str, folder: Path, size: tuple[int, int], depth: dict[str, int]) -> tuple[str, str]:
+def _resized(name: str, folder: Path, size: tuple[int, int], small: dict[str, int]) -> tuple[str, str]:
     """Load for another size what timm loads for it with its own filter of checkpoints."""
     try:
-        model = timm.create_model(name, num_classes=5, img_size=size, **depth).eval()
+        model = timm.create_model(name, num_classes=5, img_size=size, **small).eval()
         module = importlib.import_module(type(model).__module__)
         state = load_file(folder / "model.safetensors")
         model.load_state_dict(module.checkpoint_filter_fn(state, model))
@@ -124,13 +141,13 @@ def _resized(name: str, folder: Path, size: tuple[int, int], depth: dict[str, in
     return judge(folder, images, lambda: model(images), image_size=size)
 
 
-def _rectangle(name: str, folder: Path, size: tuple[int, int], depth: dict[str, int]) -> tuple[str, str]:
+def _rectangle(name: str, folder: Path, size: tuple[int, int], small: dict[str, int]) -> tuple[str, str]:
     try:
-        model = randomised(timm.create_model(name, num_classes=5, img_size=size, **depth))
+        model = randomised(timm.create_model(name, num_classes=5, img_size=size, **small))
     except NOT_BUILT as error:
         return "unbuilt", f"timm does not: {str(error).splitlines()[0][:100]}"
     config = {**model.pretrained_cfg, "input_size": [3, *size]}
     model.pretrained_cfg = config
-    save_for_hf(model, folder, model_args={**depth, "img_size": list(size)}, safe_serialization=True)
+    save_for_hf(model, folder, model_args={**small, "img_size": list(size)}, safe_serialization=True)
     images = images_of(*size)
     return judge(folder, images, lambda: model(images))

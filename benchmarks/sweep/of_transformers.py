@@ -27,6 +27,8 @@ SMALL: dict[str, Any] = {
     "num_labels": 5,
     "projection_dim": 20,
     "num_patches": 16,
+    "num_register_tokens": 2,
+    "window_size": 2,
     "decoder_hidden_size": 32,
     "decoder_num_hidden_layers": 1,
     "decoder_num_attention_heads": 4,
@@ -62,6 +64,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"key_bias": True},
         {"query_bias": False, "mlp_bias": False, "proj_bias": False},
         {"image_size": [16, 48]},
+        {"num_register_tokens": 0},
     ],
     "CLIPVisionModel": [{"hidden_act": "gelu"}, {"image_size": 36}],
     "CLIPVisionModelWithProjection": [{"hidden_act": "gelu"}],
@@ -162,7 +165,9 @@ def _output(model: nn.Module, images: Tensor) -> Tensor | None:
     tokens = getattr(answer, "last_hidden_state", None)
     if not isinstance(tokens, Tensor) or tokens.ndim != 3:
         return None
-    return tokens[:, 0] if tokens.shape[1] > 16 else tokens.mean(dim=1)
+    side = model.config.patch_size
+    cells = (images.shape[-2] // side) * (images.shape[-1] // side)
+    return tokens[:, 0] if tokens.shape[1] > cells else tokens.mean(dim=1)
 
 
 def _unmasked(model: nn.Module, images: Tensor) -> Tensor:

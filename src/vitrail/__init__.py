@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from vitrail.verbs.cost import cost as cost
     from vitrail.verbs.diff import Difference as Difference
     from vitrail.verbs.diff import diff as diff
-    from vitrail.verbs.engines import EngineTable as EngineTable
+    from vitrail.verbs.engine_table import EngineTable as EngineTable
     from vitrail.verbs.engines import engines as engines
     from vitrail.verbs.evaluate import evaluate as evaluate
     from vitrail.verbs.explain import explain as explain
     from vitrail.verbs.explanation import Explanation as Explanation
     from vitrail.verbs.explanation import Explanations as Explanations
-    from vitrail.verbs.export import Export as Export
     from vitrail.verbs.export import export as export
+    from vitrail.verbs.export_result import Export as Export
     from vitrail.verbs.fewshot import fewshot as fewshot
     from vitrail.verbs.finetune import finetune as finetune
     from vitrail.verbs.inspect import inspect as inspect
@@ -103,11 +103,11 @@ _HOMES = {
     "Description": "vitrail.verbs.show",
     "Difference": "vitrail.verbs.diff",
     "DivergedError": "vitrail.training.endings",
-    "EngineTable": "vitrail.verbs.engines",
+    "EngineTable": "vitrail.verbs.engine_table",
     "Evaluation": "vitrail.evaluation.evaluation",
     "Explanation": "vitrail.verbs.explanation",
     "Explanations": "vitrail.verbs.explanation",
-    "Export": "vitrail.verbs.export",
+    "Export": "vitrail.verbs.export_result",
     "FewShot": "vitrail.evaluation.fewshot_result",
     "FinetunedRun": "vitrail.verbs.trained",
     "ImageError": "vitrail.base.errors",

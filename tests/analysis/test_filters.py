@@ -19,5 +19,9 @@ def test_components_are_those_of_scikit_learn() -> None:
 
 
 def test_fewer_filters_have_fewer_components_and_equal_ones_explain_nothing() -> None:
-    assert principal_filters(torch.randn(8, 1, 7, 7)).directions.shape == (8, 1, 7, 7)
+    few = principal_filters(torch.randn(8, 1, 7, 7))
+    assert few.directions.shape == (7, 1, 7, 7)
+    assert (few.shares > 1e-6).all()
+    close(few.shares.sum(), torch.ones(()), 1e-9)
+    assert len(principal_filters(torch.randn(1, 3, 2, 2)).directions) == 1
     assert principal_filters(torch.ones(5, 3, 2, 2)).shares.sum() == 0

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import weakref
 
 import pytest
 import torch
@@ -35,6 +36,22 @@ def test_memory_grows_with_one_map_and_not_with_the_blocks() -> None:
     done = subprocess.run([sys.executable, "-c", MEASURE, "8"], capture_output=True, text=True, check=True)
     layers, single = 9 * 401 * 384 * 4, 6 * 401**2 * 4
     assert int(done.stdout) < layers + 6 * single + 8 * 2**20
+
+
+def test_the_layers_of_a_batch_are_gone_before_the_next(monkeypatch) -> None:
+    config = vit_config()
+    model, past = perturbed(config), []
+    encode = model.encode
+
+    def watched(*args, **settings):
+        assert [each() for each in past] == [None] * len(past)
+        encoded = encode(*args, **settings)
+        past.append(weakref.ref(encoded))
+        return encoded
+
+    monkeypatch.setattr(model, "encode", watched)
+    gather(model, list(images_for(config, batch=3).split(1)), choose_attention(config))
+    assert len(past) == 3
 
 
 def test_batches_are_small_where_maps_are_large() -> None:

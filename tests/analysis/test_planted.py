@@ -11,6 +11,7 @@ GRID = Cells(image_size=(48, 48), grid=(6, 6))
 CASES = [
     ("ViT", "attention"),
     ("ViT", "rollout"),
+    ("ViT", "integrated-gradients"),
     ("ViT", "occlusion"),
     ("mean", "attention"),
     ("mean", "rollout"),

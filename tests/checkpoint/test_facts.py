@@ -11,6 +11,7 @@ from tests.checkpoint.making import made, recorded
 from tests.tiny import close, images_for, vit_config
 from vitrail import CheckpointError
 from vitrail.checkpoint.formats.torchvision_pixels import PUBLISHED, tell_pixels
+from vitrail.checkpoint.infer import tell_heads
 
 SQUARE = {"image_size": (16, 16), "patch_size": (4, 4)}
 
@@ -57,6 +58,36 @@ def test_the_name_of_an_architecture_tells_heads_and_gelu(architecture, heads, g
     close(loaded(images), model(images), 1e-5)
 
 
+def test_heads_of_a_model_of_other_sizes_are_not_taken_over(tmp_path) -> None:
+    """Only DINOv2's giant has these parts in timm, with 24 heads; a narrower model may have any number."""
+    config = vit_config(dim=48, registers=4, layer_scale=1e-5, mlp="swiglu", gelu="erf", num_classes=0, **SQUARE)
+    model, path = bare(config, tmp_path)
+    with pytest.raises(CheckpointError, match="does not state its num_heads, and no model of timm has its sizes; give"):
+        vitrail.load(path)
+    images = images_for(config)
+    close(vitrail.load(path, num_heads=4)(images), model(images), 1e-5)
+
+
+def test_pixels_on_which_published_models_of_one_shape_differ_are_asked_for(tmp_path) -> None:
+    """Ti/16 is DeiT's, with ImageNet's statistics, and AugReg's, with 0.5."""
+    _, path = bare(vitrail.configure("Ti/16", num_classes=5, gelu="erf"), tmp_path)
+    info = vitrail.load(path).info
+    assert info.preprocessing is None
+    assert "published models like it differ" in info.doubt
+    for architecture, mean in (("deit_tiny_patch16_224", 0.485), ("vit_tiny_patch16_224", 0.5)):
+        assert vitrail.load(path, architecture=architecture).info.preprocessing.mean[0] == mean
+
+
+# Heads of SigLIP's so400m and g-opt (big_vision's vit.py), and of H/14 (MAE's models_vit.py).
+@pytest.mark.parametrize(
+    ("dim", "depth", "mlp_dim", "heads"), [(1152, 27, 4304, 16), (1536, 40, 6144, 16), (1280, 32, 5120, 16)]
+)
+def test_heads_of_published_sizes_are_known_where_no_library_is(dim, depth, mlp_dim, heads) -> None:
+    assert tell_heads(dim, depth, mlp_dim, {}, "x")[0] == heads
+    with pytest.raises(CheckpointError, match="x does not state how many attention heads it has"):
+        tell_heads(dim, depth + 1, mlp_dim, {}, "x")
+
+
 def test_pixels_that_fill_no_patch_are_dropped_by_so400m_at_384(tmp_path) -> None:
     sizes = {"dim": 48, "depth": 1, "num_heads": 16, "image_size": (384, 384), "patch_size": (14, 14), "trim": True}
     config = vit_config(**sizes, pool="attention", gelu="erf", num_classes=0)
@@ -90,6 +121,19 @@ def test_quick_gelu_of_a_timm_folder_is_read(tmp_path) -> None:
     close(vitrail.load(path)(images), model(images), 1e-5)
 
 
+@pytest.mark.parametrize("parts", [{"projection_size": 12, "num_classes": 0}, {"num_classes": 3}])
+def test_an_image_tower_of_clip_is_written_as_a_timm_folder(parts, tmp_path) -> None:
+    config = vit_config(gelu="quick", norm_embedded=True, norm_eps=1e-5, **parts, **SQUARE)
+    model, path = timm_folder(config, tmp_path)
+    settings = json.loads((path / "config.json").read_text())
+    assert settings["architecture"] == "vit_base_patch16_clip_224"
+    assert settings["num_classes"] == settings["pretrained_cfg"]["num_classes"] == max(parts.values())
+    loaded = vitrail.load(path)
+    assert (loaded.config.norm_eps, loaded.config.projection_size) == (1e-5, config.projection_size)
+    images = images_for(config)
+    close(loaded(images), model(images), 1e-5)
+
+
 def test_pooling_at_the_top_of_a_timm_folder_is_read(tmp_path) -> None:
     config = vit_config(pool="mean", class_token=True, gelu="erf", **SQUARE)
     model, path = timm_folder(config, tmp_path)
@@ -97,6 +141,17 @@ def test_pooling_at_the_top_of_a_timm_folder_is_read(tmp_path) -> None:
     assert settings["global_pool"] == "avg"
     del settings["model_args"]["global_pool"]
     (path / "config.json").write_text(json.dumps(settings))
+    images = images_for(config)
+    close(vitrail.load(path)(images), model(images), 1e-5)
+
+
+@pytest.mark.parametrize("pool", ["attention", "mean"])
+@pytest.mark.parametrize("pool_prefix", [True, False])
+def test_a_timm_folder_states_whether_pooling_sees_the_class_token(pool, pool_prefix, tmp_path) -> None:
+    config = vit_config(pool=pool, class_token=True, pool_prefix=pool_prefix, gelu="erf", **SQUARE)
+    model, path = timm_folder(config, tmp_path)
+    arguments = json.loads((path / "config.json").read_text())["model_args"]
+    assert arguments.get("pool_include_prefix", False) == pool_prefix
     images = images_for(config)
     close(vitrail.load(path)(images), model(images), 1e-5)
 
@@ -118,6 +173,27 @@ def test_models_that_only_look_plain_are_refused(architecture, tmp_path) -> None
         vitrail.load(path, architecture=architecture)
 
 
+def test_a_folder_of_an_architecture_that_is_not_known_is_refused_by_its_name(tmp_path) -> None:
+    """As of Qwen's towers, which look plain and turn their queries and keys."""
+    config = vit_config(gelu="erf", **SQUARE)
+    model, path = timm_folder(config, tmp_path, architecture="qwen3_vit_88m")
+    with pytest.raises(CheckpointError, match="is timm's 'qwen3_vit_88m', which is not known here, so that it may"):
+        vitrail.load(path, num_heads=4)
+    images = images_for(config)
+    close(vitrail.load(path, architecture="vit_base_patch16_224", num_heads=4)(images), model(images), 1e-5)
+
+
+def test_attention_pooling_with_an_mlp_of_its_own_width_is_refused(tmp_path) -> None:
+    """As the largest Perception Encoder has it."""
+    config = vit_config(pool="attention", num_classes=0, gelu="erf", **SQUARE)
+    _, path = bare(config, tmp_path)
+    state = load_file(path)
+    state["attn_pool.mlp.fc1.weight"] = torch.zeros(96, config.dim)
+    save_file(state, path)
+    with pytest.raises(CheckpointError, match="with an MLP of another width in its attention pooling, which no model"):
+        vitrail.load(path, architecture="vit_base_patch16_siglip_224")
+
+
 def test_rotary_positions_without_tensors_are_not_overlooked(tmp_path) -> None:
     """A plain table, a class token and gamma_1: one of timm's models like that turns queries and keys too."""
     config = vit_config(layer_scale=1e-5, gelu="erf", dim=48, num_heads=12, **SQUARE)
@@ -130,9 +206,31 @@ def test_rotary_positions_without_tensors_are_not_overlooked(tmp_path) -> None:
     assert loaded.config.positions == "learned-1d"
 
 
-def test_a_rectangle_of_a_timm_folder_is_read_as_one(tmp_path) -> None:
+def test_another_model_of_transformers_with_timms_names_is_refused_by_its_type(tmp_path) -> None:
+    """As of SAM and others; the type that wraps a model of timm is read."""
+    config = vit_config(gelu="erf", **SQUARE)
+    model, path = timm_folder(config, tmp_path, model_type="sam_vision_model")
+    with pytest.raises(CheckpointError, match="a Hugging Face model of the type 'sam_vision_model', which has windows"):
+        vitrail.load(path)
+    settings = json.loads((path / "config.json").read_text()) | {"model_type": "timm_wrapper"}
+    (path / "config.json").write_text(json.dumps(settings))
+    state = load_file(path / "model.safetensors")
+    save_file({f"timm_model.{name}": value for name, value in state.items()}, path / "model.safetensors")
+    images = images_for(config)
+    close(vitrail.load(path)(images), model(images), 1e-5)
+
+
+@pytest.mark.parametrize("stated", ["img_size", "input_size"])
+def test_a_rectangle_of_a_timm_folder_is_read_as_one(stated, tmp_path) -> None:
+    """In the arguments, whatever images the published model is for, or as those images."""
     config = vit_config(image_size=(8, 32), patch_size=(4, 4), gelu="erf")
     model, path = timm_folder(config, tmp_path)
+    settings = json.loads((path / "config.json").read_text())
+    if stated == "img_size":
+        settings["pretrained_cfg"]["input_size"] = [3, 224, 224]
+    else:
+        del settings["model_args"]["img_size"]
+    (path / "config.json").write_text(json.dumps(settings))
     loaded = vitrail.load(path)
     assert loaded.config.image_size == (8, 32)
     images = images_for(config)

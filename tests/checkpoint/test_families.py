@@ -94,6 +94,13 @@ FAMILIES = {
         pooled,
         {"rotary": RotaryConfig(), "positions": "none"},
     ),
+    "DINOv3 without registers": (
+        "DINOv3ViTModel",
+        "DINOv3ViTConfig",
+        SMALL | {"num_register_tokens": 0},
+        pooled,
+        {"registers": 0},
+    ),
     "DINOv3 with SwiGLU": (
         "DINOv3ViTModel",
         "DINOv3ViTConfig",

@@ -6,6 +6,7 @@ import tempfile
 from argparse import Namespace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from tests.checkpoint.making import made, recorded
 from tests.tiny import vit_config
 from vitrail import CheckpointError
 
+MM_PLAIN = Path(__file__).parent.parent / "golden" / "trainers" / "mm_plain.npz"
 SMALL = vit_config(dim=16, depth=1, num_heads=2, mlp_dim=16, image_size=(16, 16))
 
 
@@ -153,6 +155,45 @@ def test_odd_settings_beside_weights_are_used_or_refused_in_a_sentence(kind, tmp
     except vitrail.VitrailError:
         return
     assert model.config.dim == 16
+
+
+MM_TABLES = {
+    "backbone": ("arch", "img_size", "patch_size", "out_type", "norm_cfg", "layer_cfgs", "patch_cfg", "type"),
+    "head": ("act_cfg", "type"),
+    "colours": ("mean", "std", "to_rgb"),
+    "resize": ("scale", "backend", "edge", "interpolation", "type"),
+    "crop": ("crop_size", "type"),
+}
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_odd_settings_of_mmpretrain_are_used_or_refused_in_a_sentence(tmp_path_factory, data) -> None:
+    path = tmp_path_factory.mktemp("fuzz", numbered=True) / "x.pth"
+    with np.load(MM_PLAIN) as stored:
+        weights = {key[8:]: torch.tensor(stored[key]).float() for key in stored if key.startswith("weights:")}
+    tables = {
+        "backbone": {"arch": {"num_heads": 4}, "img_size": 16, "patch_size": 4, "type": "VisionTransformer"},
+        "head": {"type": "VisionTransformerClsHead"},
+        "colours": {"mean": [127.5] * 3, "std": [127.5] * 3, "to_rgb": True},
+        "resize": {"type": "ResizeEdge", "scale": 20, "backend": "pillow"},
+        "crop": {"type": "CenterCrop", "crop_size": 16},
+    }
+    for name, keys in MM_TABLES.items():
+        tables[name] |= data.draw(st.dictionaries(st.sampled_from(keys), json_values, max_size=2))
+    model = {"backbone": tables["backbone"], "head": data.draw(st.just(tables["head"]) | json_values)}
+    pipeline = data.draw(st.just([tables["resize"], tables["crop"]]) | json_values)
+    text = f"model = {model!r}\ndata_preprocessor = {tables['colours']!r}\ntest_pipeline = {pipeline!r}\n"
+    meta = {"cfg": data.draw(st.just(text) | json_values), "mmengine_version": "0.10.7", "dataset_meta": {}}
+    torch.save(
+        {"meta": meta | data.draw(st.dictionaries(st.just("CLASSES"), json_values)), "state_dict": weights}, path
+    )
+    try:
+        loaded = vitrail.load(path, pickle=True)
+    except vitrail.VitrailError as error:
+        assert "damaged" not in str(error)  # noqa: PT017 - a model is what comes otherwise
+        return
+    assert loaded.config.dim == 16
 
 
 def openclip_folder(folder: Path) -> Path:

@@ -19,7 +19,7 @@ from torch import nn
 
 from vitrail import CheckpointError
 from vitrail.checkpoint.pickled import open_pickled, read_torch
-from vitrail.checkpoint.plain import is_known
+from vitrail.checkpoint.plain import Opaque, is_known
 from vitrail.checkpoint.program import NameRefused, run
 
 TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.bool)
@@ -126,6 +126,20 @@ def test_names_cannot_reach_into_known_ones() -> None:
         assert not is_known(name), name
     with pytest.raises(NameRefused):
         run(b"\x80\x04\x8c\x08builtins\x8c\x04eval\x93.")
+
+
+def test_a_method_of_a_record_is_left_closed_and_no_other_attribute_is_reached() -> None:
+    """mmengine's records of a run hold methods of their own class."""
+    method = b"cbuiltins\ngetattr\n(c%s\nVmin\ntR"
+    record = b"\x80\x02" + method % b"mmengine.logging.history_buffer\nHistoryBuffer"
+    assert run(record + b".")[0] == Opaque("a method")
+    with pytest.raises(TypeError):
+        run(record + b")R.")  # a call of it
+    for owner in (b"torch\nSize", b"collections\nOrderedDict", b"argparse\nNamespace", b"builtins\ngetattr"):
+        with pytest.raises(NameRefused):
+            run(b"\x80\x02" + method % owner + b".")
+    with pytest.raises(NameRefused):
+        run(b"\x80\x02cbuiltins\ngetattr\n(Vtext\nVmin\ntR.")
 
 
 def test_operations_that_reach_outside_are_not_followed() -> None:

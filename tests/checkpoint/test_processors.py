@@ -26,6 +26,15 @@ PROCESSORS = {
         "ViTImageProcessorPil",
         {"size": {"height": 16, "width": 16}, "do_rescale": False, "image_mean": [127.0] * 3, "image_std": [64.0] * 3},
     ),
+    "ViT, another range": (
+        "ViTImageProcessorPil",
+        {
+            "size": {"height": 16, "width": 16},
+            "rescale_factor": 1 / 127.5,
+            "image_mean": [1.0] * 3,
+            "image_std": [1.0] * 3,
+        },
+    ),
     "DeiT": (
         "DeiTImageProcessorPil",
         {"size": {"height": 20, "width": 20}, "crop_size": {"height": 16, "width": 16}, **STATISTICS},

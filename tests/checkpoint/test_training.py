@@ -1,5 +1,6 @@
 """Checkpoints of training, as programs release them: the right weights, by the right names, and a note."""
 
+import dataclasses
 import re
 from argparse import Namespace
 
@@ -250,9 +251,8 @@ def test_the_mask_of_dinov3s_biases_is_applied(tmp_path) -> None:
     close(loaded(images), model(images), 1e-5)
 
 
-def test_mmpretrains_names_are_read_with_the_head_beside_the_backbone(tmp_path) -> None:
-    config = vit_config(layer_scale=1e-5, **ERF)
-    model, state = timm_state(config, tmp_path)
+def mm_names(state: dict) -> dict:
+    """Give a state dict of timm the names of mmpretrain."""
     words = {
         r"^patch_embed\.proj\.": "patch_embed.projection.",
         r"^blocks\.(\d+)\.norm": r"layers.\1.ln",
@@ -269,11 +269,36 @@ def test_mmpretrains_names_are_read_with_the_head_beside_the_backbone(tmp_path) 
         for pattern, word in words.items():
             name = re.sub(pattern, word, name)
         renamed[name if name.startswith("head.") else f"backbone.{name}"] = value
-    torch.save({"meta": {"mmpretrain_version": "1.2"}, "state_dict": renamed}, tmp_path / "x.pth")
+    return renamed
+
+
+def test_mmpretrains_names_are_read_with_the_head_beside_the_backbone(tmp_path) -> None:
+    config = vit_config(layer_scale=1e-5, **ERF)
+    model, state = timm_state(config, tmp_path)
+    torch.save({"meta": {"mmpretrain_version": "1.2"}, "state_dict": mm_names(state)}, tmp_path / "x.pth")
     loaded = vitrail.load(tmp_path / "x.pth", pickle=True, **HINTS)
     images = images_for(config)
     close(loaded(images), model(images), 1e-6)
     assert "checkpoint of training by mmpretrain" in " ".join(loaded.info.notes)
+
+
+def test_the_layer_before_the_head_of_timms_older_files_is_read(tmp_path) -> None:
+    """Files for ImageNet-21k of before 2022 have the tanh layer of pre-training, as `pre_logits.fc`."""
+    config = vit_config(representation_size=12, **ERF)
+    torch.manual_seed(0)
+    model = made(config)
+    plain = dataclasses.replace(config, representation_size=None, num_classes=0)
+    trunk = vitrail.build(plain, seed=0)
+    trunk.load_state_dict({name: value for name, value in model.state_dict().items() if not name.startswith("head.")})
+    state = load_file(vitrail.save(trunk, tmp_path / "trunk.safetensors", to="timm"))
+    words = {"pre_logits.fc": "head.representation", "head": "head.linear"}
+    for new, old in words.items():
+        state |= {f"{new}.{part}": model.state_dict()[f"{old}.{part}"] for part in ("weight", "bias")}
+    save_file(state, tmp_path / "old.safetensors")
+    loaded = vitrail.load(tmp_path / "old.safetensors", **HINTS)
+    assert loaded.config.representation_size == 12
+    images = images_for(config)
+    close(loaded(images), model(images), 1e-6)
 
 
 def test_a_prefix_in_a_safetensors_file_is_taken_off_too(tmp_path) -> None:

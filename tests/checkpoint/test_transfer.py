@@ -67,6 +67,16 @@ def test_a_representation_layer_can_be_left_behind(stored) -> None:
     assert "the representation layer of 12 units" in new.info.notes[0]
 
 
+def test_the_projection_of_clip_can_be_left_behind(stored) -> None:
+    path, model = stored(vit_config(norm_embedded=True, projection_size=12, num_classes=0))
+    new = vitrail.load(path, projection_size=None, num_classes=3)
+    assert new.head.projection is None
+    assert new.head.linear.weight.shape == (3, 32)
+    assert "the projection layer of 12 units was removed." in new.info.notes
+    images = images_for(model.config)
+    close(new.features(images) @ model.head.projection.weight.T, model(images), 1e-5)
+
+
 def test_a_resnet_gets_a_new_head_too(stored) -> None:
     path, _ = stored(resnet())
     new = vitrail.load(path, num_classes=3, image_size=64)

@@ -21,6 +21,10 @@ OTHERS = {
     ),
     "Swin": (["patch_embed.proj.weight", "layers.0.blocks.0.norm1.weight"], "stages of windows .*; give"),
     "MViT": (["patch_embed.proj.weight", "stages.0.blocks.0.norm1.weight"], "stages of windows .*; give"),
+    "DaViT": (
+        ["stem.conv.weight", "stages.0.blocks.0.0.cpe1.proj.weight", "head.fc.weight"],
+        "stages of windows .*; give",
+    ),
     "VOLO": (["pos_embed", "cls_token", "patch_embed.conv.0.weight"], "convolutional stem .*; give"),
     "XCiT": (["cls_token", "patch_embed.proj.0.0.weight", "blocks.0.gamma1"], "convolutional stem .*; give"),
     "TNT": (["cls_token", "patch_pos", "pixel_pos", "pixel_embed.proj.weight"], r"\(TNT\), .*; give"),

@@ -40,6 +40,9 @@ def test_the_exit_code_is_1_only_if_no_image_could_be_read(capsys, tmp_path) -> 
     [
         (["--class", "cat"], "the model has no class 'cat'"),
         (["--method", "attention", "--layer", "9"], "--layer is 9, but the model has 2"),
+        (["--method", "attention", "--head", "4"], "--head is 4, but the model has 4"),
+        (["--compare", "--layer", "-3"], "--layer is -3, but the model has 2"),
+        (["--method", "grad-cam"], "grad-cam is not for a Vision Transformer"),
         (["--method", "magic"], "--method is given 'magic'"),
         (["--compare", "--method", "rollout"], "uses every method"),
     ],

@@ -112,6 +112,7 @@ def test_settings_become_the_flags_of_a_verb(sentence, flags) -> None:
         "data is 5.",
         "lossy=False writes nothing.",
         "`vitrail models` lists them.",
+        "it is for timm.models.VisionTransformer(image_size=[32, 32], epochs=6, norm=partial(Norm, epochs=5)).",
     ],
 )
 def test_everything_else_stays(sentence) -> None:

@@ -19,7 +19,8 @@ from vitrail.base.lines import read_rows
 from vitrail.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-QUICK = ("--steps", "6", "--batch", "6", "--threads", "1", "--device", "cpu")
+SHORT = ("--steps", "6", "--batch", "6", "--threads", "1", "--device", "cpu")
+QUICK = (*SHORT, "--set", "model.depth=1")
 KINDS = ("masked-patch", "mae", "dino", "moco")
 
 
@@ -167,7 +168,7 @@ def test_what_cannot_be_learned_is_one_sentence_before_the_first_step(
     words: list[str], sentence: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
-    said = _said(["pretrain", str(data), *QUICK, *words, "--out", str(out)], capsys)
+    said = _said(["pretrain", str(data), *SHORT, *words, "--out", str(out)], capsys)
     assert re.search(sentence, said), said
     assert not out.exists()
 

@@ -12,6 +12,7 @@ JFT = ("B/16", "B/32", "L/32", "L/16-7ep", "L/16-14ep", "H/14", "R50x1", "R50x2"
 HYBRIDS = ("R50+B/16", "R50+B/32", "R50+L/32", "R50+L/16-7ep", "R50+L/16-14ep")
 NAMES = [
     "small-data",
+    "backbone",
     *(f"jft300m-{model}" for model in JFT + HYBRIDS),
     *(f"imagenet21k-{model}" for model in ("B/16", "B/32", "L/16-30ep", "L/16-90ep", "L/32-30ep", "L/32-90ep")),
     *(f"imagenet1k-{model}" for model in ("B/16", "B/32", "L/16", "L/32", "H/14")),

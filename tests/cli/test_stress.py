@@ -37,6 +37,7 @@ def test_json_is_all_of_stdout_and_files_are_named_on_stderr(capsys) -> None:
         ("stress", "stress needs a model and data"),
         ("stress missing.safetensors photos", "missing.safetensors"),
         ("stress model.safetensors nowhere", "nowhere"),
+        ("stress model.safetensors photos/ant", "photos/ant has no image with a class"),
         ("stress model.safetensors photos --tests frog", "there is no stress 'frog'"),
         ("stress model.safetensors photos --severities 9", "is 9, but must be a whole number of at most 5"),
         ("stress model.safetensors photos --severities high", "--severities is given 'high'"),

@@ -18,7 +18,7 @@ from vitrail.base.lines import read_rows
 from vitrail.cli.main import main
 
 pytestmark = pytest.mark.usefixtures("unchecked")
-QUICK = ("--steps", "6", "--batch", "6", "--threads", "1", "--device", "cpu")
+QUICK = ("--steps", "6", "--batch", "6", "--threads", "1", "--device", "cpu", "--set", "model.depth=1")
 
 
 @pytest.fixture(scope="module")

@@ -60,11 +60,21 @@ def test_facts_that_the_graph_contradicts_are_refused(place, tmp_path: Path, cha
         vitrail.predict(path, IMAGE)
 
 
+@pytest.mark.parametrize("name", [b"vitrail.digest", b"representation"])
+def test_names_that_are_not_letters_are_refused_in_one_sentence(place, tmp_path: Path, name: bytes) -> None:
+    content = (place / "model.onnx").read_bytes().replace(b"vitrail-sha256", b"vitrail-sha---")
+    (tmp_path / "model.onnx").write_bytes(content.replace(name, b"\xff" * len(name)))
+    with pytest.raises(CheckpointError, match=r"model\.onnx (does not run in ONNX Runtime|is not an ONNX file)"):
+        vitrail.predict(tmp_path / "model.onnx", IMAGE)
+
+
 @pytest.mark.parametrize("file", ["model.onnx", "model.xml"])
 def test_a_batch_that_a_graph_cannot_take_is_refused_in_one_sentence(place, file: str) -> None:
     session = open_exported(place / file, EngineChoice(), threads=1).session
-    with pytest.raises(CheckpointError, match=rf"{file} failed in .* with images of 1x8x8x9: "):
-        session.run(np.zeros((1, 8, 8, 9), np.uint8), ["logits"])
+    for shape in ((1, 8, 8), (1, 8, 8, 9)):
+        size = "x".join(map(str, shape))
+        with pytest.raises(CheckpointError, match=rf"{file} failed in .* with images of {size}: "):
+            session.run(np.zeros(shape, np.uint8), ["logits"])
 
 
 @pytest.mark.parametrize(("file", "weights"), [("model.onnx", "model.onnx"), ("model.xml", "model.bin")])

@@ -10,7 +10,7 @@ from vitrail import Preprocessing
 from vitrail.runtime.choice import EngineChoice
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.make import make_engine
-from vitrail.verbs.engines import CLOSE, compare, sample_pixels
+from vitrail.verbs.agreement import CLOSE, compare, sample_pixels
 
 pytestmark = [
     pytest.mark.compiled,
@@ -29,9 +29,9 @@ def _cache(tmp_path, monkeypatch):
     monkeypatch.setenv("VITRAIL_CACHE", str(tmp_path / "cache"))
 
 
-def engine_of(config) -> TorchEngine:
+def engine_of(config, **pixels) -> TorchEngine:
     channels = config.channels
-    how = Preprocessing(image_size=config.image_size, mean=(0.4,) * channels, std=(0.3,) * channels)
+    how = Preprocessing(image_size=config.image_size, mean=(0.4,) * channels, std=(0.3,) * channels, **pixels)
     return TorchEngine(perturbed(config), how)
 
 
@@ -61,10 +61,58 @@ def test_a_graph_is_made_once_and_stored(monkeypatch) -> None:
 def test_the_table_has_every_engine_and_its_agreement() -> None:
     model = perturbed(vit_config())
     table = vitrail.engines(model, batch=[1, 3], seconds=0.01, threads=1)
-    assert table.failed == ()
+    assert table.failed == ("int8 was not measured; give images to `calibrate` with.",)
     assert [(speed.engine, speed.batch) for speed in table.speeds] == [
         (name, batch) for name in ("torch", "compiled", "onnxruntime", "openvino") for batch in (1, 3)
     ]
     assert all(speed.agreement == 1 and speed.difference < CLOSE for speed in table.speeds)
     assert all(speed.memory > 50e6 and speed.start_up > 0.1 for speed in table.speeds)
     assert np.isfinite(table.limit)
+
+
+def test_int8_of_a_model_that_was_not_exported_is_calibrated_once_and_agrees(monkeypatch) -> None:
+    engine, notes = engine_of(vit_config(dim=64, mlp_dim=256), geometry="crop", crop_fraction=0.8), []
+    images = sample_pixels(engine.preprocessing)
+    for kind in ("onnxruntime", "openvino"):
+        choice = EngineChoice(engine=kind, precision="int8", calibrate="sample")
+        other = make_engine(engine, choice, note=notes.append)
+        assert (other.kind, other.precision, other.dtype) == (kind, "int8", torch.int8)
+        agreement, difference = compare(other.logits(images).numpy(), engine.logits(images).numpy())
+        assert agreement >= 0.9
+        assert CLOSE < difference < 0.1  # it does compute in int8
+        monkeypatch.setattr("vitrail.runtime.stored_graph.quantise", None)  # the second finds what the first stored
+    assert any("layers are in int8" in note for note in notes)
+
+
+def test_the_table_has_int8_and_merged_tokens_beside_plain_torch() -> None:
+    table = vitrail.engines(
+        perturbed(vit_config()),
+        batch=[2],
+        engine=["onnxruntime", "openvino"],
+        calibrate="sample",
+        merge_tokens=2,
+        seconds=0.01,
+        threads=1,
+    )
+    assert table.failed == ()
+    assert [speed.title for speed in table.speeds] == [
+        *("onnxruntime float32, 2 tokens merged", "openvino float32, 2 tokens merged"),
+        *("onnxruntime int8, 2 tokens merged", "openvino int8, 2 tokens merged"),
+    ]
+    assert table.reference == "torch in float32"
+    assert all(speed.difference > CLOSE for speed in table.speeds)  # merging is not the plain pass
+
+
+@pytest.mark.parametrize("name", ["class token", "grey, mean", "hybrid"])
+def test_merged_tokens_are_the_same_in_every_engine(name) -> None:
+    engine = engine_of(CONFIGS[name])
+    images = sample_pixels(engine.preprocessing)
+    merged = make_engine(engine, EngineChoice(merge_tokens=2))
+    expected, features = merged.logits(images), merged.features(images)
+    assert (engine.logits(images) - expected).abs().max() > 1e-3
+    assert merged.digest != engine.digest
+    for kind in ("onnxruntime", "openvino", *(["compiled"] if name == "class token" else [])):
+        other = make_engine(engine, EngineChoice(engine=kind, merge_tokens=2), batch=64)
+        agreement, difference = compare(other.logits(images).numpy(), expected.numpy())
+        assert (agreement, difference < CLOSE) == (1, True)
+        torch.testing.assert_close(other.features(images), features, atol=1e-4, rtol=1e-4)

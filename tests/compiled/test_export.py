@@ -14,7 +14,7 @@ from PIL import Image
 import vitrail
 from tests.data.pictures import photo
 from tests.tiny import LATER, POSITIONS, hybrid_config, perturbed, resnet_config, vit_config
-from vitrail import CheckpointError, Classifier, ConfigError, Preprocessing
+from vitrail import CheckpointError, Classifier, ConfigError, InputError, Preprocessing
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -43,7 +43,7 @@ def place(tmp_path_factory):
     """A model, its exports, and photos of several sizes."""
     folder = tmp_path_factory.mktemp("export")
     model = saved(folder, **CROP)
-    vitrail.export(model, folder / "model.onnx", attention=True)
+    vitrail.export(model, folder / "model.onnx", attention="all")
     vitrail.export(model, folder / "model.xml")
     (folder / "photos").mkdir()
     for seed in range(5):
@@ -242,8 +242,8 @@ def test_what_cannot_be_run_or_exported_is_refused_in_one_sentence(place, tmp_pa
     ):
         with pytest.raises(ConfigError, match=words):
             vitrail.export(model, tmp_path / "new.onnx", **settings)
-    with pytest.raises(ConfigError, match="has no attention maps"):
-        vitrail.export(perturbed(resnet_config()), tmp_path / "new.onnx", attention=True)
+    with pytest.raises(ConfigError, match="has no attention maps; leave out `attention`"):
+        vitrail.export(perturbed(resnet_config()), tmp_path / "new.onnx", attention="all")
     with pytest.raises(ConfigError, match="is a graph already"):
         vitrail.export(place / "model.onnx", tmp_path / "new.onnx")
     for settings, words in (
@@ -255,3 +255,12 @@ def test_what_cannot_be_run_or_exported_is_refused_in_one_sentence(place, tmp_pa
         with pytest.raises(ConfigError, match=words):
             vitrail.predict(place / "model.onnx", image, **settings)
     assert not list(tmp_path.glob("new*"))
+
+
+def test_a_pass_that_no_graph_can_express_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    model = perturbed(vit_config())
+    plain = model.features
+    model.features = lambda images: plain(images if images.sum() > 0 else -images)  # steps depend on numbers
+    with pytest.raises(InputError, match=r"cannot record the pass of this .*; a graph needs a pass whose steps do not"):
+        vitrail.export(model, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())

@@ -8,7 +8,7 @@ import pytest
 
 from tests.data.making import picture, tar
 from vitrail.data import open as open_data
-from vitrail.data.sources import shards
+from vitrail.data.sources import shard_pictures
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def wrongly_read(data, expected: list[bytes]) -> int:
 
 @pytest.mark.usefixtures("hasty")
 def test_threads_read_more_shards_than_may_be_open(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(shards, "_MOST_OPEN", 2)
+    monkeypatch.setattr(shard_pictures, "_MOST_OPEN", 2)
     expected = [picture(number) for number in range(40)]
     for number, content in enumerate(expected):
         tar(tmp_path / f"{number:02d}.tar", {"x.png": content})

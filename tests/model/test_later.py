@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import vitrail
 from tests.reference import transformer
 from tests.tiny import LATER, arrays, close, images_for, perturbed, vit_config
 from vitrail import ConfigError, build
@@ -105,6 +106,17 @@ def test_trimmed_pixels_do_not_matter() -> None:
 def test_images_of_another_type_are_converted(dtype) -> None:
     model = perturbed(vit_config()).to(dtype)
     assert model(images_for(model.config)).dtype == dtype
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_file_is_loaded_and_run_in_another_type(config, dtype, tmp_path) -> None:
+    """Tables that are computed and not stored, as of rotary positions, meet weights of that type."""
+    model, images = perturbed(config), images_for(config)
+    loaded = vitrail.load(vitrail.save(model, tmp_path / "x.safetensors"), dtype=dtype)
+    outputs = loaded(images)
+    assert outputs.dtype == dtype
+    close(outputs.float(), model(images), 0.1 if dtype == torch.bfloat16 else 1e-5)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,27 @@ def test_a_published_backbone_is_fine_tuned_and_the_result_predicts(photos, caps
     assert main(["finetune", "--resume", str(run), "--json"]) == 0  # which finds the model by its name again
 
 
+@pytest.mark.slow
+def test_an_image_tower_of_clip_is_fine_tuned_without_its_projection(photos, tmp_path) -> None:
+    config = transformers.CLIPVisionConfig(
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=6,
+        intermediate_size=96,
+        image_size=32,
+        patch_size=8,
+        projection_dim=20,
+    )
+    transformers.CLIPVisionModelWithProjection(config).save_pretrained(tmp_path / "clip")
+    words = ["--quick", "--steps", "2", "--batch", "4", "--json"]
+    assert (
+        main(["finetune", str(photos), "--from", str(tmp_path / "clip"), "--out", str(tmp_path / "run"), *words]) == 0
+    )
+    model = vitrail.load(tmp_path / "run" / "model.safetensors")
+    assert (model.config.projection_size, model.config.num_classes) == (None, 2)
+    assert model.info.preprocessing.mean == (0.48145466, 0.4578275, 0.40821073)
+
+
 @pytest.mark.usefixtures("dinov2")
 def test_a_published_backbone_gives_features_and_refuses_to_be_evaluated(photos, capsys) -> None:
     assert main(["fewshot", "dinov2-s/14", str(photos), "--shots", "1", "--seeds", "1", "--no-cache", "--json"]) == 0

@@ -404,3 +404,15 @@ def test_the_folder_of_a_model_stays_in_the_cache(cache) -> None:
         assert (home / source.file).parent == home
         assert len(home.name) < 100
         assert len(source.file) <= 100
+
+
+def test_a_record_that_was_left_half_written_is_removed(tmp_path) -> None:
+    cache, source = Cache(folder=tmp_path), source_of("https://example.org/tiny.safetensors")
+    with cache.locked(source, note=print):
+        pass
+    left, kept = cache.home(source) / ".pulled.json.x7.part", cache.home(source) / "tiny.safetensors.part"
+    left.touch()
+    kept.touch()
+    with cache.locked(source, note=print):
+        assert not left.exists()
+        assert kept.exists()

@@ -15,6 +15,7 @@ from vitrail.runs.draft import Facts
 from vitrail.runs.start import open_source
 
 FACTS = Facts(images=5_000, classes=37, channels=3, side=300)
+SMALL = ViTConfig(dim=8, depth=1, num_heads=2, mlp_dim=8)
 TABLE_4 = {
     "finetune-imagenet": (20_000, (0.003, 0.01, 0.03, 0.06), 0.01, 500),
     "finetune-cifar10": (10_000, (0.001, 0.003, 0.01, 0.03), 0.02, 500),
@@ -27,7 +28,7 @@ TABLE_4 = {
 
 @pytest.mark.parametrize("name", TABLE_4)
 def test_a_recipe_has_the_numbers_of_its_row(name: str) -> None:
-    recipe = find_adaptation(name)(FACTS)
+    recipe = find_adaptation(name)(FACTS, SMALL)
     assert (recipe.steps, recipe.rates, recipe.dev_fraction, recipe.warmup_steps) == TABLE_4[name]
     assert (recipe.batch, recipe.image_size, recipe.averaging) == (512, (384, 384), None)
     assert recipe.augmentation is not None
@@ -43,7 +44,7 @@ def test_a_run_of_a_row_is_sgd_with_a_cosine_and_a_new_head(name: str, tmp_path:
     config = ViTConfig(dim=8, depth=1, num_heads=2, mlp_dim=8, patch_size=(32, 32), representation_size=8, dropout=0.1)
     vitrail.save(vitrail.build(config, seed=0), tmp_path / "model.safetensors")
     source = open_source(str(tmp_path / "model.safetensors"))
-    draft = adapt(source, FACTS, find_adaptation(name)(FACTS), image_size=None, frozen=False)
+    draft = adapt(source, FACTS, find_adaptation(name)(FACTS, SMALL), image_size=None, frozen=False)
     steps, rates, _, warmup = TABLE_4[name]
     assert (draft.steps, draft.batch, draft.averaging) == (steps, 512, None)
     optimizer, schedule = draft.optimizer, draft.schedule
@@ -59,13 +60,13 @@ def test_a_run_of_a_row_is_sgd_with_a_cosine_and_a_new_head(name: str, tmp_path:
 
 
 def test_imagenet_has_a_recipe_with_polyak_averaging() -> None:
-    adaptation = find_adaptation("finetune-imagenet-polyak")(FACTS)
+    adaptation = find_adaptation("finetune-imagenet-polyak")(FACTS, SMALL)
     assert (adaptation.averaging, adaptation.image_size, adaptation.steps) == (0.9999, (512, 512), 20_000)
     assert set(FINETUNING) == {*TABLE_4, "finetune-imagenet-polyak"}
 
 
 def test_a_smoke_twin_is_small() -> None:
-    adaptation = find_adaptation("finetune-pets-smoke")(FACTS)
+    adaptation = find_adaptation("finetune-pets-smoke")(FACTS, SMALL)
     assert (adaptation.steps, adaptation.batch, adaptation.rates, adaptation.image_size) == (6, 8, (0.001, 0.003), None)
 
 

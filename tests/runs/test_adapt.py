@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 import vitrail
+from vitrail.model.build import configure
 from vitrail.model.config import ViTConfig
 from vitrail.runs.adapt import adapt, choose_adaptation, quick_rate
 from vitrail.runs.draft import Facts
 from vitrail.runs.start import open_source
+
+LARGE = configure("S/16", image_size=224, num_classes=1000)
 
 
 def _facts(images: int, side: int = 300) -> Facts:
@@ -29,7 +32,7 @@ def _facts(images: int, side: int = 300) -> Facts:
     ],
 )
 def test_batch_length_and_dev_split_follow_the_rule(images: int, batch: int, steps: int, dev: float) -> None:
-    chosen = choose_adaptation(_facts(images))
+    chosen = choose_adaptation(_facts(images), LARGE)
     assert (chosen.batch, chosen.steps, chosen.dev_fraction) == (batch, steps, dev)
     assert chosen.warmup_steps == min(steps // 10, 500)
     assert chosen.rates == (0.003, 0.01, 0.03, 0.1)
@@ -39,7 +42,7 @@ def test_a_run_keeps_the_models_numerics_and_size(tmp_path: Path) -> None:
     config = ViTConfig(dim=8, depth=1, num_heads=2, mlp_dim=8, patch_size=(4, 4), image_size=(16, 16), gelu="erf")
     vitrail.save(vitrail.build(config, seed=0), tmp_path / "m.safetensors")
     source = open_source(str(tmp_path / "m.safetensors"))
-    chosen = choose_adaptation(_facts(2_000))
+    chosen = choose_adaptation(_facts(2_000), LARGE)
     draft = adapt(source, _facts(2_000), chosen, image_size=None, frozen=False)
     assert draft.model == replace(config, num_classes=3)
     assert draft.start == source.start
@@ -56,3 +59,20 @@ def test_the_quick_rate_is_the_middle_one() -> None:
     assert quick_rate((0.1,)) == 0.1
     assert quick_rate((0.1, 0.2, 0.3)) == 0.2
     assert quick_rate((0.003, 0.01, 0.03, 0.1)) == 0.03
+
+
+@pytest.mark.parametrize(
+    ("images", "batch", "steps"),
+    [(20, 2, 300), (244, 30, 300), (2_000, 64, 300), (10_000, 64, 1_250), (100_000, 64, 5_000)],
+)
+def test_small_vits_are_adapted_with_muon_at_one_rate(images: int, batch: int, steps: int) -> None:
+    config = ViTConfig(dim=160, depth=6, num_heads=5, mlp_dim=320, patch_size=(8, 8), image_size=(64, 64))
+    chosen = choose_adaptation(_facts(images), config)
+    assert (chosen.batch, chosen.steps, chosen.rates, chosen.image_size) == (batch, steps, (0.001,), None)
+    assert (chosen.optimizer.name, chosen.optimizer.weight_decay, chosen.warmup_steps) == ("muon", 0.05, steps // 10)
+
+
+def test_the_size_of_a_model_decides_between_the_rules_and_resnets_follow_the_paper() -> None:
+    by_name = {name: configure(name, image_size=224, num_classes=1000) for name in ("Ti/16", "S/16", "R50x1")}
+    chosen = {name: choose_adaptation(_facts(2_000), config).optimizer.name for name, config in by_name.items()}
+    assert chosen == {"Ti/16": "muon", "S/16": "sgd", "R50x1": "sgd"}  # 5.7, 22 and 25 million parameters

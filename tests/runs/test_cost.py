@@ -62,7 +62,7 @@ def test_what_is_frozen_needs_no_gradients() -> None:
 
 
 def test_early_stopping_costs_what_was_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost_module, "matmul_peak", lambda _: 1e9)
+    monkeypatch.setattr(cost_module, "matmul_peak", lambda *_: 1e9)
     monkeypatch.setattr(HeldOut, "figures", lambda *_: {"accuracy": 0.5, "loss": 1.0})  # it gets no better
     config = made_config(steps=1000, evaluate_every=2, log_every=3, patience=1)
     run = made_run(tmp_path / "run", config)

@@ -95,4 +95,4 @@ def test_a_file_that_has_changed_is_refused(tmp_path: Path) -> None:
 def test_weights_of_another_kind_of_model_are_refused(tmp_path: Path) -> None:
     _, source = _saved(tmp_path / "m.safetensors")
     with pytest.raises(ConfigError, match=r"a Vision Transformer, but `model.kind` is 'resnet'"):
-        starting_model(source.start, ResNetConfig(num_classes=2), CPU)
+        starting_model(source.start, ResNetConfig(blocks=(1, 1), width=8, norm_groups=4, num_classes=2), CPU)

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from tests.tiny import perturbed, vit_config
-from vitrail import Preprocessing
+from vitrail import ConfigError, Preprocessing
 from vitrail.runtime import auto
 from vitrail.runtime.choice import EngineChoice
 from vitrail.runtime.engine import TorchEngine
@@ -23,27 +23,43 @@ def test_auto_measures_once_for_a_model_and_takes_the_fastest(cache, monkeypatch
     calls = []
 
     def measured(*arguments):
-        calls.append(arguments[2])
+        calls.append(arguments[3])
         return {"torch": 10.0, "compiled": 20.0}
 
     monkeypatch.setattr(auto, "_measured", measured)
     engine, notes = TorchEngine(perturbed(vit_config()), PIXELS), []
-    assert auto.fastest(engine, None, batch=4, note=notes.append) == "compiled"
-    assert auto.fastest(engine, None, batch=4, note=notes.append) == "compiled"
+    assert auto.fastest(engine, EngineChoice(), batch=4, note=notes.append) == "compiled"
+    assert auto.fastest(engine, EngineChoice(), batch=4, note=notes.append) == "compiled"
     assert calls == [4]
     assert any("compiled is the fastest: torch 10.0 images/s, compiled 20.0 images/s" in note for note in notes)
     assert make_engine(engine, EngineChoice(engine="auto"), batch=4).kind == "compiled"
-    auto.fastest(engine, None, batch=8, note=notes.append)
-    auto.fastest(TorchEngine(perturbed(vit_config(), seed=1), PIXELS), None, batch=4, note=notes.append)
+    auto.fastest(engine, EngineChoice(), batch=8, note=notes.append)
+    auto.fastest(TorchEngine(perturbed(vit_config(), seed=1), PIXELS), EngineChoice(), batch=4, note=notes.append)
     assert calls == [4, 8, 4]
     assert len(json.loads((cache / "engines.json").read_text())) == 3
+
+
+@pytest.mark.usefixtures("cache")
+def test_in_int8_only_engines_that_have_it_are_measured(monkeypatch) -> None:
+    names = []
+    monkeypatch.setattr(auto, "_measured", lambda *arguments: names.append(arguments[2]) or {"openvino": 2.0})
+    engine = TorchEngine(perturbed(vit_config()), PIXELS)
+    choice = EngineChoice(engine="auto", precision="int8", calibrate="sample")
+    assert auto.fastest(engine, choice, batch=1, note=lambda _: None) == "openvino"
+    assert names == [("onnxruntime", "openvino")]
+    monkeypatch.setattr(auto, "_measured", lambda *_: {})
+    with pytest.raises(ConfigError, match="none of onnxruntime and openvino runs this model in int8; use float32"):
+        auto.fastest(engine, choice, batch=2, note=lambda _: None)
 
 
 def test_a_damaged_store_of_measurements_is_made_again(cache, monkeypatch) -> None:
     monkeypatch.setattr(auto, "_measured", lambda *_: {"torch": 1.0})
     cache.mkdir()
     (cache / "engines.json").write_text('{"half')
-    assert auto.fastest(TorchEngine(perturbed(vit_config()), PIXELS), None, batch=1, note=lambda _: None) == "torch"
+    assert (
+        auto.fastest(TorchEngine(perturbed(vit_config()), PIXELS), EngineChoice(), batch=1, note=lambda _: None)
+        == "torch"
+    )
     assert json.loads((cache / "engines.json").read_text())
 
 
@@ -57,7 +73,7 @@ def test_an_engine_that_fails_is_left_out_with_a_note(monkeypatch) -> None:
     monkeypatch.setattr("vitrail.runtime.make.make_engine", make)
     notes = []
     engine = TorchEngine(perturbed(vit_config()), PIXELS)
-    assert auto.fastest(engine, None, batch=1, note=notes.append) == "torch"
+    assert auto.fastest(engine, EngineChoice(), batch=1, note=notes.append) == "torch"
     assert any("compiled does not run this model and was left out: no compiler" in note for note in notes)
 
 
@@ -66,7 +82,7 @@ def test_what_is_not_installed_is_named_with_its_command(monkeypatch) -> None:
     monkeypatch.setattr("vitrail.runtime.choice.find_spec", lambda _: None)
     monkeypatch.setattr(auto, "_measured", lambda *_: {"torch": 1.0})
     notes = []
-    auto.fastest(TorchEngine(perturbed(vit_config()), PIXELS), None, batch=1, note=notes.append)
+    auto.fastest(TorchEngine(perturbed(vit_config()), PIXELS), EngineChoice(), batch=1, note=notes.append)
     assert any("pip install 'vitrail[onnx]'" in note for note in notes)
     assert any("pip install 'vitrail[openvino]'" in note for note in notes)
 

@@ -47,10 +47,44 @@ def test_bfloat16_computes_in_it_and_leaves_the_model_as_it_was(monkeypatch) -> 
         make_engine(engine, EngineChoice(engine="onnxruntime", precision="bfloat16"))
 
 
-def test_int8_without_calibration_names_the_command_that_makes_it() -> None:
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ({"engine": "onnxruntime"}, "give some like those that the model will see, a few hundred, as `calibrate`"),
+        ({"engine": "torch", "calibrate": "sample"}, "`engine=torch` does not compute in int8; give `engine=onnxrun"),
+        ({"engine": "compiled"}, "`engine=compiled` does not compute in int8"),
+        ({}, "`engine=torch` does not compute in int8"),
+    ],
+)
+def test_int8_that_cannot_be_names_what_to_do(choice, words) -> None:
     engine = TorchEngine(perturbed(vit_config()), PIXELS)
-    with pytest.raises(ConfigError, match="`int8` and the images as `calibrate`"):
-        make_engine(engine, EngineChoice(precision="int8"))
+    with pytest.raises(ConfigError, match=words):
+        make_engine(engine, EngineChoice(precision="int8", **choice))
+
+
+def test_int8_of_a_model_without_classes_is_refused() -> None:
+    engine = TorchEngine(perturbed(vit_config(num_classes=0)), PIXELS)
+    with pytest.raises(ConfigError, match="by the first class of images, but the model has no classes; use float32"):
+        make_engine(engine, EngineChoice(engine="onnxruntime", precision="int8", calibrate="sample"))
+
+
+def test_settings_that_nothing_would_read_are_refused() -> None:
+    with pytest.raises(ConfigError, match="`calibrate` is for int8 alone; give `precision=int8` beside it"):
+        EngineChoice(engine="openvino", calibrate="sample")
+    with pytest.raises(ConfigError, match="merge_tokens is -3, but must be a whole number of at least 0"):
+        EngineChoice(merge_tokens=-3)
+
+
+def test_an_engine_merges_tokens_and_leaves_the_model_as_it_was() -> None:
+    engine = TorchEngine(perturbed(vit_config()), PIXELS)
+    pixels = torch.randint(0, 256, (2, 3, 12, 16), dtype=torch.uint8)
+    merged = make_engine(engine, EngineChoice(merge_tokens=2))
+    with torch.no_grad():
+        assert torch.equal(merged.logits(pixels), engine.model(engine.inputs(pixels), merge_tokens=2))
+        assert torch.equal(merged.features(pixels), engine.model.features(engine.inputs(pixels), merge_tokens=2))
+    assert not torch.equal(merged.logits(pixels), engine.logits(pixels))
+    with pytest.raises(ConfigError, match="positions inside its blocks"):
+        make_engine(TorchEngine(perturbed(vit_config(positions="relative")), PIXELS), EngineChoice(merge_tokens=2))
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -105,3 +107,15 @@ def test_another_engine_can_predict() -> None:
     assert len(predicted) == 5
     assert [label for label, _ in predicted[4].top] == [label for label, _ in wanted]
     assert [share for _, share in predicted[4].top] == pytest.approx([share for _, share in wanted], abs=1e-6)
+
+
+def test_each_batch_is_compiled_for_its_own_size_even_after_another(monkeypatch) -> None:
+    settings = []
+    monkeypatch.setattr(torch, "compile", lambda network, **given: settings.append(given) or network)
+    engine = TorchEngine(perturbed(vit_config()), PIXELS)
+    for batch in (1, 3):
+        compiled = replace(engine, compiled_batch=batch)
+        pixels = torch.zeros(2, 3, 12, 16, dtype=torch.uint8)
+        torch.testing.assert_close(compiled.logits(pixels), engine.logits(pixels))
+        compiled.features(pixels)
+    assert [given["dynamic"] for given in settings] == [False] * 4  # else the second size is compiled for any size

@@ -141,6 +141,17 @@ def test_a_table_fits_a_terminal_and_names_folders_only_where_it_must(tmp_path: 
     assert len({row[0] for row in both.tables()[0].rows if row[0]}) == 4
 
 
+def test_one_image_has_no_interval() -> None:
+    """Its bootstrap would be a single value, which looks certain and is not."""
+    result = vitrail.explain(perturbed(vit_config()), photo(0, 20, 20), points=3, **QUIET)
+    gain = result.areas("gradient-attention")["gain"]
+    assert np.isfinite(gain.value)
+    assert np.isnan(gain.low)
+    assert result.tables()[1].rows[0][-1] == ""
+    figures = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert figures["methods"]["gradient-attention"]["gain"]["low"] is None
+
+
 def test_a_crop_is_undone() -> None:
     """Of a wide image the model sees the middle: the rest of the overlay is dark, and the map is not stretched."""
     model = perturbed(vit_config(image_size=(16, 16)), by=0.3)

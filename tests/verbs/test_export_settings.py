@@ -56,3 +56,9 @@ def test_weights_never_take_the_place_of_the_model_that_is_read(tmp_path: Path) 
     with pytest.raises(InputError, match=r"model\.bin is read by this command, so it cannot also be written"):
         vitrail.export(tmp_path / "model.bin", tmp_path / "model.xml", force=True, pickle=True)
     assert (tmp_path / "model.bin").read_bytes() == before
+
+
+def test_nor_that_of_a_file_in_the_folder_that_is_read(tmp_path: Path) -> None:
+    torch.save(MODEL.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(InputError, match=r"pytorch_model\.bin is read by this command"):
+        vitrail.export(tmp_path, tmp_path / "pytorch_model.xml", force=True, pickle=True)

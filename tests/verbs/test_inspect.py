@@ -1,10 +1,13 @@
 import json
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 import vitrail
@@ -12,7 +15,7 @@ from tests.data.pictures import encoded, photo
 from tests.report.pages import read, words
 from tests.tiny import LATER, hybrid_config, perturbed, resnet_config, vit_config
 from vitrail.verbs.inspection import Inspection
-from vitrail.verbs.inspection_panels import panels
+from vitrail.verbs.inspection_panels import panels, round_numbers
 
 QUIET = {"note": lambda _: None}
 PANELS = {
@@ -282,3 +285,34 @@ def test_only_the_asked_blocks_and_heads_are_looked_at() -> None:
     np.testing.assert_allclose(attention.distance[0], whole.models[0].attention.distance[1, [2, 0]], rtol=1e-5)
     assert "Inside model.safetensors" in repr(result)
     assert result._repr_html_()
+
+
+@pytest.mark.usefixtures("workplace")
+def test_the_tables_fit_a_terminal() -> None:
+    result = vitrail.inspect("model.safetensors", data="photos", images=4, importance_images=4, **QUIET)
+    (table,) = result.tables()
+    assert len(table.rows) == 12
+    assert max(map(len, replace(table, notes=()).text().splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "numbers"),
+    [
+        (8.2, 21, [10, 12, 14, 16, 18, 20]),
+        (1.02, 1.7, [1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7]),
+        (3, 300, [5, 10, 20, 50, 100, 200]),
+        (0.5, 90_000, [1, 10, 100, 1000, 10_000]),
+        (99, 101, [99, 99.5, 100, 100.5, 101]),
+    ],
+)
+def test_round_numbers_stand_on_the_axis_of_lengths(low, high, numbers) -> None:
+    np.testing.assert_allclose(round_numbers(float(low), float(high)), numbers)
+
+
+@given(st.floats(1e-300, 1e30), st.floats(1e-9, 1e9))
+def test_any_range_of_lengths_has_a_few_numbers_inside_of_it(low, share) -> None:
+    numbers = round_numbers(low, low * (1 + share))
+    assert 1 <= len(numbers) <= 7
+    assert (np.diff(numbers) > 0).all()
+    assert (numbers >= low * 0.999).all()
+    assert (numbers <= low * (1 + share) * 1.001).all()

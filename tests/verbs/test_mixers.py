@@ -14,13 +14,14 @@ from vitrail.model.mixer_settings import MixerConfig
 @pytest.mark.parametrize("kind", sorted(MixerConfig.members))
 def test_a_model_with_it_is_trained_and_evaluated(kind: str, tmp_path: Path) -> None:
     data = data_file(tmp_path)
-    run = vitrail.train(data, steps=2, batch=8, mixer=kind, out=tmp_path / "run", quiet=True)
+    small = {"steps": 2, "batch": 8, "settings": {"model.depth": 2}}
+    run = vitrail.train(data, mixer=kind, out=tmp_path / "run", quiet=True, **small)
     assert run.model.config.mixer.kind == kind
     assert 0 <= vitrail.evaluate(run.model_file, data, resamples=100).accuracy <= 1
 
 
 def test_flags_and_paths_set_a_mixer(tmp_path: Path, capsys) -> None:
-    common = ["train", str(data_file(tmp_path)), "--steps", "2", "--batch", "8", "--json"]
+    common = ["train", str(data_file(tmp_path)), "--steps", "2", "--batch", "8", "--json", "--set", "model.depth=1"]
     flags = [*common, "--mixer", "window", "--set", "model.mixer.size=2", "--out", str(tmp_path / "one")]
     assert main(flags) == 0
     assert main([*common, "--set", "model.mixer=window", "--out", str(tmp_path / "two")]) == 0

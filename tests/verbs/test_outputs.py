@@ -149,3 +149,11 @@ def test_a_folder_that_was_converted_into_may_be_written_again_but_not_with_some
 def test_an_empty_name_is_not_the_current_folder(name: str) -> None:
     with pytest.raises(ConfigError, match="is empty, but must be a path"):
         OUTPUTS[name]("")
+
+
+@pytest.mark.parametrize("images", ["photos", ["photos"]])
+def test_explanations_never_go_into_the_folder_of_their_images(images: object) -> None:
+    before = sorted(Path("photos").rglob("*"))
+    with pytest.raises(InputError, match="photos is read by this command, so it cannot also be written"):
+        vitrail.explain("model.safetensors", images, out="photos", force=True)
+    assert sorted(Path("photos").rglob("*")) == before

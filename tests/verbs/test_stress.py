@@ -52,6 +52,10 @@ def test_the_files_hold_what_the_result_says(workplace: Path, resnet: Path) -> N
     narrow, wide = result.tables()[-1], result.tables(wide=True)[-1]
     assert [row[:-1] for row in wide.rows] == list(narrow.rows)
     assert all(any(row[-1] in note for note in narrow.notes) for row in wide.rows)
+    assert narrow.notes[0].endswith("What was published:")
+    assert wide.notes[0].endswith("that is left.")
+    assert "Mean over 1 corruption" in page
+    assert "Mean over 1 corruptions" not in page
     assert result._repr_html_()
     again = vitrail.stress(["model.safetensors", resnet], "photos", **settings, **QUIET).to_dict()
     assert again == {name: value for name, value in result.to_dict().items() if name not in ("folder", "page")}
@@ -163,3 +167,16 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_others(workplace: Path) 
     assert [Path(name).name for name, _ in result.failures] == ["2.png"]
     assert any("2.png" in sentence for sentence in notes)
     assert np.isnan(result.answers.confidence).sum() == result.answers.confidence.shape[1]
+
+
+@pytest.mark.usefixtures("workplace")
+def test_one_image_has_no_interval_and_no_star(resnet: Path) -> None:
+    """Every resample of one image is that image: two models that differ on it would differ beyond chance."""
+    result = vitrail.stress(["model.safetensors", resnet], "photos", tests="shuffle", images=1, resamples=100, **QUIET)
+    figures = [
+        figure for summary in result.summaries for figure in (*summary.means.values(), *summary.changes.values())
+    ]
+    assert len(figures) == 3
+    assert all(np.isnan(figure.low) and np.isnan(figure.high) for figure in figures)
+    assert not any("*" in cell for row in result.tables()[0].rows for cell in row)
+    json.dumps(result.to_dict(), allow_nan=False)

@@ -6,20 +6,24 @@ import json
 import re
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import vitrail
-from tests.verbs.making import data_file
+from tests.verbs.making import data_file, small_model
 from vitrail import Claim, ConfigError, InputError, Study, Variant, VitrailError
 from vitrail.cli.main import main
+from vitrail.model.cost import cost
+from vitrail.runs.draft import Facts
 from vitrail.studies.catalogue import STUDIES
 from vitrail.studies.plan import Pace, steps_within
-from vitrail.studies.study import one_at_a_time, product
-from vitrail.verbs import study as study_module
-from vitrail.verbs.studies import _USUAL
+from vitrail.studies.study import check_variants, one_at_a_time, product
+from vitrail.verbs import study_speed
+from vitrail.verbs.studies import _USUAL, runs_of, teraflops_of
 
 GUIDE = Path(__file__).parents[2] / "docs" / "studies.md"
 RATES = {"low": {"schedule.peak": 1e-4}, "high": {"schedule.peak": 1e-2}}
@@ -33,6 +37,11 @@ def rates(**changes: object) -> Study:
         "claims": (Claim(better="high", worse="low"),),
     }
     return Study(**fields | changes)
+
+
+def made_facts() -> Facts:
+    """Facts of the made data."""
+    return Facts(images=60, classes=3, channels=3, side=8)
 
 
 def test_a_study_makes_every_cell_once_and_resumes(tmp_path) -> None:
@@ -57,24 +66,46 @@ def test_a_study_makes_every_cell_once_and_resumes(tmp_path) -> None:
 
 def test_a_diverged_cell_is_a_result_and_a_failed_one_is_named(tmp_path) -> None:
     values = {
+        "broken": {"schedule.peak": 1e-3},
         "good": {"schedule.peak": 1e-3},
         "wild": {"schedule.peak": 1e30, "optimizer.name": "sgd", "optimizer.clip_norm": None},
-        "impossible": {"model.mixer": "mlp", "model.class_token": True},
     }
-    failing = rates(variants=lambda *_: product({"rate": values}), claims=())
-    result = vitrail.study(failing, data_file(tmp_path), steps=8, seeds=1, out=tmp_path / "study", note=lambda _: None)
+    failing, out = rates(variants=lambda *_: product({"rate": values}), claims=()), tmp_path / "study"
+    data, obstacle = data_file(tmp_path), out / "cells" / "broken-0" / "run"
+
+    def obstruct(sentence: str) -> None:
+        if sentence.startswith("broken, seed 0: "):
+            obstacle.write_text("a file where the run's folder goes")
+
+    result = vitrail.study(failing, data, steps=8, seeds=1, out=out, note=obstruct)
     assert [(cell.variant, cell.diverged is None) for cell in result.cells] == [("good", True), ("wild", False)]
-    assert list(result.failed) == ["impossible, seed 0"]
-    assert "class token" in result.failed["impossible, seed 0"]
+    assert list(result.failed) == ["broken, seed 0"]
     assert result.diverged("wild") == 1
+    assert "broken, seed 0 is not finished" in result.page.read_text()
+    obstacle.unlink()
+    again = vitrail.study(failing, data, steps=8, seeds=1, out=out, note=lambda _: None)
+    assert not again.failed
+    assert len(again.cells) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"model.mixer": "mlp", "model.class_token": True}, "'bad': .*class token"),
+        ({"optimizer.nam": "adam"}, "'bad': .*nam is not a setting"),
+        ({"model.num_heads": 5}, "'bad': .*5"),
+    ],
+)
+def test_a_factor_that_the_model_cannot_have_is_refused_before_anything_runs(settings, sentence, tmp_path) -> None:
+    values = {"good": {}, "bad": settings}
+    impossible = rates(variants=lambda *_: product({"factor": values}), claims=())
+    with pytest.raises(vitrail.VitrailError, match=sentence):
+        vitrail.study(impossible, data_file(tmp_path), steps=2, seeds=1, out=tmp_path / "study")
+    assert not (tmp_path / "study").exists()
 
 
 def test_two_processes_share_the_cells(tmp_path) -> None:
-    data, out = data_file(tmp_path), tmp_path / "study"
-    toml = tmp_path / "mine.toml"
-    toml.write_text(
-        'name = "mine"\nquestion = "?"\n[factors.rate]\na = {"schedule.peak" = 1e-4}\nb = {"schedule.peak" = 1e-3}\n'
-    )
+    data, out, toml = data_file(tmp_path), tmp_path / "study", mine(tmp_path)
     command = [sys.executable, "-m", "vitrail", "study", str(toml), "--data", str(data), "--steps", "2", "--seeds", "2"]
     workers = [
         subprocess.Popen(
@@ -90,6 +121,55 @@ def test_two_processes_share_the_cells(tmp_path) -> None:
     assert figures[0] == figures[1]
 
 
+def mine(folder: Path) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(
+        'name = "mine"\nquestion = "?"\n[factors.rate]\na = {"schedule.peak" = 1e-4}\nb = {"schedule.peak" = 1e-3}\n'
+    )
+    return path
+
+
+@pytest.mark.slow
+def test_two_ranks_make_each_cell_together(tmp_path) -> None:
+    data, out = data_file(tmp_path, 90), tmp_path / "study"
+    ranks = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = ["-m", "vitrail", "study", str(mine(tmp_path)), "--data", str(data), "--minutes", "0.6", "--seeds", "1"]
+    both = subprocess.run([*ranks, *command, "--out", str(out), "--json"], capture_output=True, text=True, check=False)
+    assert both.returncode == 0, both.stderr
+    assert len(re.findall(r"seed 0: \d of 2", both.stderr)) == 2
+    result = json.loads(both.stdout)
+    alone = vitrail.study(mine(tmp_path), data, steps=result["steps"], seeds=1, out=tmp_path / "alone")
+    figures = [variant["figures"] for variant in result["variants"]]
+    assert [one["accuracy"]["mean"] for one in figures] == pytest.approx(
+        [alone.spread(name).mean for name in ("a", "b")], abs=0.1
+    )
+    assert [one["exaflops"]["mean"] for one in figures] == [alone.spread(name, "exaflops").mean for name in ("a", "b")]
+
+
+@pytest.mark.slow
+def test_the_cell_of_a_killed_process_is_taken_over_and_resumed(tmp_path) -> None:
+    data, out = data_file(tmp_path, 90), tmp_path / "study"
+    command = [sys.executable, "-m", "vitrail", "study", str(mine(tmp_path)), "--data", str(data)]
+    command += ["--steps", "400", "--seeds", "1", "--out", str(out), "--json"]
+    first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    metrics = out / "cells" / "a-0" / "run" / "metrics.jsonl"
+    while not (metrics.exists() and metrics.read_text().count("\n") > 3):
+        assert first.poll() is None, first.communicate()
+        time.sleep(0.05)
+    second = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (out / "cells" / "b-0" / "lease" / "claim-0").exists():
+        assert second.poll() is None, second.communicate()
+        time.sleep(0.05)
+    first.kill()
+    first.communicate()
+    output, errors = second.communicate()
+    assert second.returncode == 0, errors
+    begun = [line.partition(": ")[2] for line in errors.splitlines() if re.search(r"seed 0: \d of 2", line)]
+    assert [line[:1] for line in begun] == ["b", "a"]
+    assert not json.loads(output)["failed"]
+    assert len([line for line in metrics.read_text().splitlines() if '"accuracy"' in line]) == 1
+
+
 def test_the_study_of_the_guide_runs(tmp_path) -> None:
     [example] = re.findall(r"```toml\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
     assert len(example.splitlines()) <= 40
@@ -103,9 +183,10 @@ def test_the_study_of_the_guide_runs(tmp_path) -> None:
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
 def test_every_study_has_variants_that_can_be_built_and_claims_about_them(study) -> None:
     variants = study.variants(_USUAL, ["one", "other"])
-    study_module.check_variants(study, variants)
+    check_variants(study, variants)
     assert study.question.endswith((".", "?"))
-    assert {point.line for point in study.points} <= {"", *(one.line for one in variants), "R50", "R152x2"}
+    assert not study.points or study.paper_label
+    assert len({point.name for point in study.points}) == len(study.points)
 
 
 @pytest.mark.parametrize("name", ["resolution", "masking", "axial"])
@@ -121,16 +202,83 @@ def test_transfer_takes_several_data_sets(tmp_path) -> None:
     result = vitrail.study("transfer", places, steps=4, seeds=1, out=tmp_path / "study", note=lambda _: None)
     names = [cell.variant for cell in result.cells]
     assert names == ["made from scratch", "second to made", "made to second", "second from scratch"]
-    with pytest.raises(ConfigError, match=r"transfer takes at least 2 data sets, but `data` names 1"):
+    with pytest.raises(ConfigError, match="the study transfer takes at least 2 of `data`, which names 1"):
         vitrail.study("transfer", places[0], steps=4, out=tmp_path / "other-study")
+    with pytest.raises(ConfigError, match="the study axial takes at most 1 of `data`, which names 2"):
+        vitrail.study("axial", places, steps=4, out=tmp_path / "other-study")
+
+
+def test_subsets_are_measured_with_few_images_and_after_fine_tuning_on_another_data_set(tmp_path) -> None:
+    (tmp_path / "other").mkdir()
+    places = [data_file(tmp_path, 90), data_file(tmp_path / "other", 60)]
+    families = STUDIES["data-size"].variants(made_facts(), [])[:1]
+    small = replace(STUDIES["data-size"], variants=lambda *_: families, claims=())
+    result = vitrail.study(small, places, steps=20, seeds=1, out=tmp_path / "study", note=lambda _: None)
+    [cell] = result.cells
+    assert {"accuracy", "fewshot", "finetuned"} <= set(cell.figures)
+    [config] = [json.loads(path.read_text()) for path in result.folder.glob("cells/*/tuned/**/config.json")]
+    assert config["data"]["where"] == str(places[1])
+    assert config["steps"] == 10
+    first = json.loads((result.folder / "cells" / "ViT-0.125-0" / "run" / "config.json").read_text())
+    assert (first["steps"], first["evaluate_every"], first["data"]["fraction"]) == (10, 1, 0.125)
+
+
+def test_masking_varies_the_steps_and_fine_tunes_equally_long(tmp_path) -> None:
+    lengths = [one for one in STUDIES["masking"].variants(made_facts(), []) if one.first != 0.5]
+    short = replace(STUDIES["masking"], variants=lambda *_: lengths, claims=())
+    result = vitrail.study(short, data_file(tmp_path, 90), steps=40, seeds=1, out=tmp_path / "s", note=lambda _: None)
+    steps = {
+        (path.parents[0].name, path.parents[1].name): json.loads(path.read_text())["steps"]
+        for path in result.folder.glob("cells/*/*/config.json")
+    }
+    assert steps == {
+        ("first", "no-pre-training-0"): 1,
+        ("first", "a-tenth-of-the-steps-0"): 2,
+        ("run", "no-pre-training-0"): 20,
+        ("run", "a-tenth-of-the-steps-0"): 20,
+    }
+
+
+def test_speed_has_the_papers_models_and_sizes_in_whole_patches() -> None:
+    variants = STUDIES["speed"].variants(_USUAL, [])
+    assert [one.x for one in variants if one.line == "B/16"] == [64, 128, 224, 384, 512]
+    assert [one.x for one in variants if one.line == "H/14"] == [56, 126, 224, 378, 504]
+    assert [one.x for one in variants if one.line == "L/32"] == [64, 128, 224, 384, 512]
+    assert len(variants) == 40
+
+
+def test_speed_times_passes_and_leaves_out_batches_that_would_take_too_long(monkeypatch) -> None:
+    model, batches = small_model(), []
+    monkeypatch.setattr(study_speed, "_time_of", lambda _, images: batches.append(len(images)) or 0.01 * len(images))
+    figures = study_speed.speed_figures(model, seconds=0.3)
+    assert set(batches) == {1, 8}  # 32 images would take 0.32 s of 0.1
+    assert figures["images_per_second"] == pytest.approx(100)
+    room = (1 << 30) - 16 * figures["parameters"]
+    monkeypatch.setattr(study_speed, "free_memory", lambda: float(1 << 30))
+    need = 4 * cost(model.config).activations
+    assert study_speed.speed_figures(model, seconds=0.3)["largest_batch"] == room // need
+
+
+def test_too_little_time_for_one_pass_of_each_model_is_refused(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(study_speed, "matmul_peak", lambda _: 1e9)
+    with pytest.raises(ConfigError, match=r"one pass of each of 40 models, 3 times, takes about \d+.\d minutes; give"):
+        vitrail.study("speed", data_file(tmp_path), minutes=1, out=tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+def test_the_list_counts_runs_and_compute() -> None:
+    pooling = STUDIES["pooling"]
+    macs = sum(cost(variant.model).macs for variant in pooling.variants(_USUAL, []))
+    assert teraflops_of(pooling) == pytest.approx(6 * macs * 64 * 1000 / 1e12)
+    assert [runs_of(STUDIES[name]) for name in ("pooling", "transfer", "masking", "data-size")] == [6, 6, 13, 24]
 
 
 def test_the_rule_shares_minutes_evenly_and_names_what_is_needed() -> None:
-    study, paces = rates(), [Pace(step=0.5, evaluation=1.0), Pace(step=1.5, evaluation=1.0)]
-    # 2 seeds x (2 x (1 + 4) seconds + steps x 2 seconds) = 600 - 20 seconds
-    assert steps_within(study, paces, minutes=10.0, seeds=2, measured=20.0) == 140
+    paces = [Pace(step=0.5, fixed=5.0), Pace(step=1.5, fixed=5.0)]
+    # 2 seeds x (2 x 5 seconds + steps x 2 seconds) = 600 - 20 seconds
+    assert steps_within(paces, minutes=10.0, seeds=2, measured=20.0) == 140
     with pytest.raises(ConfigError, match=r"`minutes` is 1, but 4 runs of at least 20 steps take about 2.0 minutes"):
-        steps_within(study, paces, minutes=1.0, seeds=2, measured=20.0)
+        steps_within(paces, minutes=1.0, seeds=2, measured=20.0)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +303,17 @@ def test_bad_input_is_one_sentence(words, sentence, capsys, tmp_path) -> None:
 def test_a_budget_too_small_says_how_much_is_needed(tmp_path) -> None:
     with pytest.raises(ConfigError, match=r"take about [\d.]+ minutes; give that many, or fewer `seeds`"):
         vitrail.study(rates(), data_file(tmp_path), minutes=0.01, out=tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+def test_settings_of_every_run_are_set_by_path_and_part_of_the_plan(tmp_path) -> None:
+    data, out, settings = data_file(tmp_path), tmp_path / "study", {"model.mixer": "linear", "schedule.peak": 0.5}
+    result = vitrail.study(rates(claims=()), data, steps=2, seeds=1, settings=settings, out=out, note=lambda _: None)
+    config = json.loads((result.folder / "cells" / "low-0" / "run" / "config.json").read_text())
+    assert config["model"]["mixer"]["kind"] == "linear"
+    assert config["schedule"]["peak"] == 1e-4  # the variant's own
+    with pytest.raises(InputError, match="holds another study"):
+        vitrail.study(rates(claims=()), data, steps=2, seeds=1, out=out)
 
 
 def test_folders_of_others_are_refused(tmp_path) -> None:
@@ -171,6 +330,10 @@ def test_folders_of_others_are_refused(tmp_path) -> None:
 def test_a_data_set_too_small_for_the_subsets_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match=r"of which 'ViT, 0.125' takes 2; the study data-size needs two of each class"):
         vitrail.study("data-size", data_file(tmp_path), steps=2, out=tmp_path / "study")
+    few = rates(measures=("accuracy", "fewshot"))
+    with pytest.raises(InputError, match=r"has only \d training images of \w+, but the study rates measures with 5"):
+        vitrail.study(few, data_file(tmp_path, 18), steps=2, out=tmp_path / "study")
+    assert not (tmp_path / "study").exists()
 
 
 def test_variants_and_claims_must_fit_together(tmp_path) -> None:
@@ -270,7 +433,13 @@ def test_a_plan_with_impossible_steps_is_refused_by_name(tmp_path) -> None:
     [
         ({"a b": {}, "a-b": {}}, "'a b' and 'a-b', whose folders would have the same name"),
         ({"猫": {}, "犬": {}}, "whose folders would have the same name"),
-        ({"day": {"seed": datetime.date(2026, 11, 17)}}, "'day' has a setting that is not a plain, finite value"),
+        (
+            {"day": {"schedule.peak": datetime.date(2026, 11, 17)}},
+            "'day' has a setting that is not a plain, finite value",
+        ),
+        ({"mine": {"seed": 5}}, "'mine' sets seed, which a study decides for all of its runs"),
+        ({"mine": {"steps": 5}}, "'mine' sets steps, which a study decides"),
+        ({"mine": {"data.where": "/etc"}}, "'mine' sets data.where, which a study decides"),
         ({"nan": {"schedule.peak": float("nan")}}, "'nan' has a setting that is not a plain, finite value"),
     ],
 )
@@ -286,3 +455,11 @@ def test_a_file_that_is_not_a_study_is_refused_by_name(tmp_path, content: bytes)
     (tmp_path / "x.toml").write_bytes(content)
     with pytest.raises(InputError, match=r"x\.toml is not (a study in TOML|text in UTF-8)"):
         vitrail.study(tmp_path / "x.toml", steps=1)
+
+
+def test_a_name_that_no_page_can_show_does_not_cost_the_study(tmp_path) -> None:
+    study = rates(variants=lambda *_: product({"rate": {"\x1b]0;owned\x07": {}, "<script>": {}}}), claims=())
+    result = vitrail.study(study, data_file(tmp_path), steps=1, seeds=1, out=tmp_path / "study", note=str)
+    page = result.page.read_text()
+    assert "\x1b" not in page
+    assert "<script>" not in page

@@ -32,5 +32,5 @@ def principal_filters(filters: Kernel, count: int = COMPONENTS) -> Components:
     variance = strengths.square()
     total = variance.sum()
     shares = variance / total if total > 0 else torch.zeros_like(variance)
-    shown = min(count, len(directions))
+    shown = min(count, max(len(rows) - 1, 1), len(directions))  # n filters differ in n - 1 directions
     return Components(directions=directions[:shown].unflatten(1, filters.shape[1:]), shares=shares[:shown])

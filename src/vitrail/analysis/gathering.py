@@ -13,7 +13,7 @@ from vitrail.analysis.units import unit_peaks
 from vitrail.base.shapes import AttentionMap
 from vitrail.model.contract import Model
 from vitrail.model.family import ModelConfig
-from vitrail.model.trace import Selection, select
+from vitrail.model.trace import Reduce, Selection, select
 
 SomeImages = Float[Tensor, "_ channel height width"]
 """A batch of any length."""
@@ -82,27 +82,32 @@ def gather(model: Model, batches: Iterable[SomeImages], choice: AttentionChoice)
         assert distances is not None  # noqa: S101 - only called where blocks are requested
         return torch.stack([attention_distance(attention, distances), attention_entropy(attention)]).float().cpu()
 
-    for images in batches:
-        encoded = model.encode(
-            images,
-            layers="all",
-            attention=list(choice.blocks) or None,
-            heads=list(choice.heads),
-            reduce=reduce,
-            units=unit_peaks,
-        )
-        if choice.blocks:
-            gathered.attention.append(torch.stack([encoded.attention[block] for block in choice.blocks], dim=1))
-        features = [_places(encoded.layers[number], config.num_prefix) for number in sorted(encoded.layers)]
-        gathered.means.append([places.mean(dim=1).float().cpu() for places in features])
-        gathered.places.append([_spread(places).flatten(0, 1).float().cpu() for places in features])
-        gathered.lengths.append([places.norm(dim=2).float().cpu() for places in features])
-        for name, peaks in encoded.units.items():
-            gathered.units.setdefault(name, []).append(peaks)
-        pooled = {"representation": model.represent(encoded.output)} | model.poolings(encoded.output)
-        for name, values in pooled.items():
-            gathered.pooled.setdefault(name, []).append(values.float().cpu())
+    for images in batches:  # a function each, so that the layers of a batch are gone before the next
+        _add(gathered, model, images, choice, reduce)
     return gathered
+
+
+def _add(gathered: Gathered, model: Model, images: SomeImages, choice: AttentionChoice, reduce: Reduce) -> None:
+    """Run one batch through a network."""
+    encoded = model.encode(
+        images,
+        layers="all",
+        attention=list(choice.blocks) or None,
+        heads=list(choice.heads),
+        reduce=reduce,
+        units=unit_peaks,
+    )
+    if choice.blocks:
+        gathered.attention.append(torch.stack([encoded.attention[block] for block in choice.blocks], dim=1))
+    features = [_places(encoded.layers[number], model.config.num_prefix) for number in sorted(encoded.layers)]
+    gathered.means.append([places.mean(dim=1).float().cpu() for places in features])
+    gathered.places.append([_spread(places).flatten(0, 1).float().cpu() for places in features])
+    gathered.lengths.append([places.norm(dim=2).float().cpu() for places in features])
+    for name, peaks in encoded.units.items():
+        gathered.units.setdefault(name, []).append(peaks)
+    pooled = {"representation": model.represent(encoded.output)} | model.poolings(encoded.output)
+    for name, values in pooled.items():
+        gathered.pooled.setdefault(name, []).append(values.float().cpu())
 
 
 def _places(output: Tensor, prefix: int) -> Float[Tensor, "batch place width"]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from vitrail.analysis.cam import grad_cam_heat
 from vitrail.analysis.cells import Cells, HeatMaps, cells_for, mean_colour
 from vitrail.analysis.gradients import STEPS, integrated_gradients
+from vitrail.analysis.graph_maps import check_block, graph_attention_heat, graph_rollout_heat, has_all_blocks, maps_card
 from vitrail.analysis.occlusion import occlusion
 from vitrail.analysis.relevance import Classes, relevance_heat
 from vitrail.analysis.rollout import attention_heat, rollout_heat
@@ -19,6 +20,7 @@ from vitrail.base.numbers import MANY, check_whole
 from vitrail.base.shapes import PixelBatch
 from vitrail.model.family import ModelConfig
 from vitrail.runtime.engine import Engine, TorchEngine
+from vitrail.runtime.graph_engine import GraphEngine
 
 Method = Literal["attention", "rollout", "gradient-attention", "integrated-gradients", "occlusion", "grad-cam"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -64,7 +66,9 @@ def model_config(engine: Engine) -> ModelConfig | None:
 
 def applicable(engine: Engine) -> tuple[Method, ...]:
     """Return the methods that a network has a use for."""
-    config = model_config(engine)
+    config, card = model_config(engine), maps_card(engine)
+    if card is not None:
+        return ("attention", "rollout", "occlusion") if has_all_blocks(card) else ("attention", "occlusion")
     if config is None:
         return ("occlusion",)
     attends = config.attention_shape[0] > 0
@@ -82,7 +86,8 @@ def best_method(engine: Engine) -> tuple[Method, str]:
         return "gradient-attention", "the model has attention, so maps are attention weighted by gradients."
     if "grad-cam" in methods and config is not None:
         return "grad-cam", f"a {config.noun} has no attention, so maps are Grad-CAM's on its last feature map."
-    return "occlusion", "nothing is known of what is inside, so parts of the image are covered one after the other."
+    why = "nothing is known of what is inside" if maps_card(engine) is None else "a graph has no gradients"
+    return "occlusion", f"{why}, so parts of the image are covered one after the other."
 
 
 def check_method(method: Method, engine: Engine) -> None:
@@ -92,27 +97,46 @@ def check_method(method: Method, engine: Engine) -> None:
         raise ConfigError(f"method is {method!r}, but must be auto or one of {', '.join(METHODS)}.{hint}")
     methods, config = applicable(engine), model_config(engine)
     if method not in methods:
+        if isinstance(engine, GraphEngine):
+            raise ConfigError(_not_of_graph(method, engine, methods))
         kind = "this engine" if config is None else f"a {config.noun}"
         why = "has no attention" if method in _WITH_ATTENTION else "has no feature map of convolutions"
         raise ConfigError(f"{method} is not for {kind}, which {why}; choose one of {', '.join(methods)}.")
+
+
+def _not_of_graph(method: Method, engine: GraphEngine, methods: tuple[Method, ...]) -> str:
+    """Say why a graph cannot be explained in a way, and what to do."""
+    choices = ", ".join(methods)
+    card = engine.card
+    if method not in ("attention", "rollout"):
+        return f"{method} needs gradients, which a graph does not have; choose one of {choices}, or give the weights."
+    if card is not None and card.attention_shape[0]:
+        return (
+            f"{method} needs the attention maps of {'every block' if method == 'rollout' else 'a block'} as an output; "
+            f"export the model again with `attention=all`, or choose one of {choices}."
+        )
+    return f"{method} needs attention maps, which the graph does not have; choose one of {choices}."
 
 
 def check_settings(settings: MethodSettings, methods: Sequence[Method], engine: Engine) -> None:
     """Refuse settings that none of the methods reads, and a block or head that is not there."""
     if "integrated-gradients" not in methods and settings.steps != STEPS:
         raise ConfigError("`steps` are of integrated gradients alone; leave them out, or give that `method`.")
-    config = model_config(engine)
-    if config is None or "attention" not in methods:
+    card = maps_card(engine)
+    facts = model_config(engine) or card
+    if facts is None or "attention" not in methods:
         if (settings.layer, settings.head) != (-1, None):
             attends = "attention" in applicable(engine)
             remedy = "give the `method` attention beside them" if attends else "leave them out: the model has none"
             raise ConfigError(f"`layer` and `head` are of attention alone; {remedy}.")
         return
     for name, number, count in zip(
-        ("layer", "head"), (settings.layer, settings.head), config.attention_shape, strict=True
+        ("layer", "head"), (settings.layer, settings.head), facts.attention_shape, strict=True
     ):
         if number is not None and not -count <= number < count:
             raise ConfigError(f"{name} is {number}, but the model has {count}: 0 to {count - 1}.")
+    if card is not None:
+        check_block(card, settings.layer)
 
 
 def is_signed(method: Method) -> bool:
@@ -127,7 +151,11 @@ def needs_class(method: Method) -> bool:
 
 def cells_of(engine: Engine) -> Cells:
     """Return the cells in which the input of a network is covered."""
-    return cells_for(model_config(engine), engine.preprocessing.image_size)
+    size = engine.preprocessing.image_size
+    card = engine.card if isinstance(engine, GraphEngine) else None
+    if card is not None and card.grid is not None:
+        return Cells(image_size=size, grid=card.grid)
+    return cells_for(model_config(engine), size)
 
 
 def probabilities(engine: Engine, pixels: PixelBatch) -> Float[Tensor, "batch class"]:
@@ -140,6 +168,10 @@ def heat_maps(
 ) -> HeatBatch:
     """Ask a network what it looked at for one class of each image."""
     settings = settings or MethodSettings()
+    if isinstance(engine, GraphEngine) and method == "attention":
+        return HeatBatch(maps=graph_attention_heat(engine, pixels, block=settings.layer, head=settings.head))
+    if isinstance(engine, GraphEngine) and method == "rollout":
+        return HeatBatch(maps=graph_rollout_heat(engine, pixels))
     if method == "occlusion" or not isinstance(engine, TorchEngine):
         return HeatBatch(maps=_occlusion_heat(engine, pixels, classes))
     model, images = engine.model, engine.inputs(pixels)

@@ -22,4 +22,4 @@ def patch_attention(model: Model, images: Images, patch: int, *, block: int = -1
         images, attention=[block], heads=heads, reduce=lambda weights: weights[:, :, token].mean(dim=1)
     )
     (attention,) = encoded.attention.values()
-    return on_grid(attention, model)
+    return on_grid(attention, model.config.num_prefix, model.config.grid)

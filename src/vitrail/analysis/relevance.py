@@ -31,7 +31,7 @@ def relevance_heat(model: Model, images: Images, classes: Classes) -> HeatMaps:
             flow = torch.eye(attention.shape[-1]).to(attention).expand_as(attention) if flow is None else flow
             flow = flow + attention @ flow
     assert flow is not None  # noqa: S101 - a model with attention has blocks
-    return on_grid(mix(weights, flow), model)
+    return on_grid(mix(weights, flow), model.config.num_prefix, model.config.grid)
 
 
 @torch.enable_grad()

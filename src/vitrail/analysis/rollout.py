@@ -9,6 +9,7 @@ from torch import Tensor
 from vitrail.analysis.cells import HeatMaps
 from vitrail.base.shapes import Images, PoolWeights
 from vitrail.model.contract import Model
+from vitrail.model.patches import Size
 from vitrail.model.trace import Selection
 
 HeadMean = Float[Tensor, "batch query key"]
@@ -21,7 +22,7 @@ def attention_heat(model: Model, images: Images, *, block: int = -1, head: int |
     heads: Selection = "all" if head is None else [head]
     encoded = model.encode(images, attention=[block], heads=heads, reduce=lambda weights: weights.mean(dim=1))
     (attention,) = encoded.attention.values()
-    return on_grid(mix(model.pool_weights(encoded.output), attention), model)
+    return on_grid(mix(model.pool_weights(encoded.output), attention), model.config.num_prefix, model.config.grid)
 
 
 @torch.inference_mode()
@@ -29,7 +30,7 @@ def rollout_heat(model: Model, images: Images) -> HeatMaps:
     """Return how much of each patch reaches the pooled token through all blocks."""
     encoded = model.encode(images, attention="all", reduce=lambda weights: weights.mean(dim=1))
     flow = rollout([encoded.attention[block] for block in sorted(encoded.attention)])
-    return on_grid(mix(model.pool_weights(encoded.output), flow), model)
+    return on_grid(mix(model.pool_weights(encoded.output), flow), model.config.num_prefix, model.config.grid)
 
 
 def rollout(maps: Sequence[HeadMean]) -> HeadMean:
@@ -49,6 +50,6 @@ def mix(weights: PoolWeights, rows: Float[Tensor, "batch token key"]) -> Float[T
     return torch.einsum("bt,btk->bk", weights, rows)
 
 
-def on_grid(relevance: Float[Tensor, "batch token"], model: Model) -> HeatMaps:
+def on_grid(relevance: Float[Tensor, "batch token"], prefix: int, grid: Size) -> HeatMaps:
     """Leave out the tokens before the patches, and put those of the patches where they were cut."""
-    return relevance[:, model.config.num_prefix :].unflatten(1, model.config.grid)
+    return relevance[:, prefix:].unflatten(1, grid)

@@ -9,6 +9,7 @@ MANY = 10**9
 """More than any count has a use for; what is beyond it is a slip, and would hang or fail late."""
 MOST_BATCH = 10**7
 MOST_WORKERS = MOST_THREADS = 1024
+MOST_MERGED = 10_000
 MOST_SEED = 2**63 - 1
 
 

@@ -1,7 +1,7 @@
 """Tensors by name, in a file or in memory; each is read when it is used, and only those are in memory."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -80,6 +80,11 @@ class TensorSource:
             metadata=self.metadata,
             release=lambda name: self.release(names[name]),
         )
+
+    def in_float32(self) -> "TensorSource":
+        """Return the same values in float32, in which those of half precision lose nothing."""
+        specs = {name: Spec(spec.shape, torch.float32) for name, spec in self.specs.items()}
+        return replace(self, specs=specs, fetch=lambda name: self.fetch(name).float())
 
     def below(self, prefix: str) -> "TensorSource":
         """Return the tensors whose names start with `prefix`, without it."""

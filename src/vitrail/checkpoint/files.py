@@ -42,7 +42,7 @@ def load(
 ) -> Model:
     """Read a model from a file or folder of any supported format, ready to use.
 
-    The name of a published model that was pulled stands for its path.
+    The name of a published model that was pulled stands for its path, and `backbone` for the one in the package.
 
     Overrides are fields of its config: a new `num_classes` starts the head at zero, a new `image_size` or
     `patch_size` resizes what depends on it; both are noted. What a file of another library does not state is given
@@ -78,6 +78,8 @@ def read(path: str | Path, *, pickle: bool = False, resident: bool = False, **ov
         check_size(name, hints[name])
     file = path_of(path, "path") if place is None else place.path
     contents = read_any(file, hints, pickle=pickle, resident=resident)
+    if place is not None and place.record is None:  # the backbone, of half precision only to be small
+        contents = contents.noting(tensors=contents.tensors.in_float32())
     if hints.get("preprocessing") is not None:
         contents = contents.noting(preprocessing=_answered_pixels(hints["preprocessing"], contents.config), doubt=None)
     settings = {name: value for name, value in hints.items() if name not in ANSWERS}

@@ -13,7 +13,10 @@ import pickletools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vitrail.checkpoint.plain import CALLS, Name, Record, Storage, is_known, put
+from vitrail.checkpoint.plain import CALLS, MODULES, Name, Opaque, Record, Storage, is_known, put
+
+_GETATTR = ("builtins.getattr", "__builtin__.getattr")
+"""Stands in records of mmengine for a method of a class that holds data; nothing else may follow it."""
 
 
 class NameRefused(Exception):  # noqa: N818 - the name of what happened
@@ -87,7 +90,7 @@ class Machine:
 
     def name(self, text: str) -> None:
         """Push a name, if it is in the table."""
-        if not is_known(text):
+        if text not in _GETATTR and not is_known(text):
             raise NameRefused(text)
         self.stack.append(Name(text))
 
@@ -95,6 +98,9 @@ class Machine:
         """Push what our function of that name makes of the arguments."""
         if not isinstance(function, Name) or not isinstance(arguments, tuple):
             raise TypeError("what is called is not a name")
+        if function.text in _GETATTR:
+            self.stack.append(_method(arguments))
+            return
         make = CALLS.get(function.text)
         self.stack.append(Record() if make is None else make(arguments))
 
@@ -129,6 +135,14 @@ class Machine:
         storage = Storage(kind.text, str(key) if isinstance(key, str | int) else "")
         self.storages[storage.key] = storage.kind
         self.stack.append(storage)
+
+
+def _method(arguments: tuple[Any, ...]) -> Opaque:
+    """Return a method of a class that holds settings, which is never called; refuse any other attribute."""
+    owner = arguments[0] if len(arguments) == 2 else None
+    if not isinstance(owner, Name) or owner.text.partition(".")[0] not in MODULES:
+        raise NameRefused(_GETATTR[0])
+    return Opaque("a method")
 
 
 def _push(make: Callable[[list[Any]], Any]) -> Callable[[Machine, Any], None]:

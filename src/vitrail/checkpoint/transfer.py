@@ -44,8 +44,7 @@ def _changed_config(contents: Contents, overrides: dict[str, Any]) -> ModelConfi
                 f"a model has no setting {name!r}; it has {', '.join(sorted(known))}.{did_you_mean(name, known)}"
             )
     changes: dict[str, Any] = {
-        name: as_size(value) if name.endswith("_size") and name != "representation_size" else value
-        for name, value in overrides.items()
+        name: as_size(value) if name in ("image_size", "patch_size") else value for name, value in overrides.items()
     }
     for name, own in old.clashes(changes).items():
         raise CheckpointError(

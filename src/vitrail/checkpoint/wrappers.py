@@ -10,6 +10,7 @@ from typing import Any
 
 from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import TensorSource
+from vitrail.checkpoint import mmpretrain
 from vitrail.checkpoint.plain import Opaque, Stored
 from vitrail.data.preprocessing import PresetName
 
@@ -74,12 +75,13 @@ def choose(data: Any, origin: str) -> Chosen:
     if not tables:
         raise CheckpointError(f"{origin} holds a {_kind(data)} without tensors by name, so no weights.")
     models = [table for table in tables if any(str(name).endswith(PATCH_KERNELS) for name in table[1])]
-    ranked = sorted(models or tables, key=_rank)
+    averages = _averages(data)
+    ranked = sorted(models or tables, key=lambda candidate: _rank(candidate, averages))
     path, table = ranked[0]
     tensors = {str(name): value for name, value in table.items() if isinstance(value, Stored) or _is_tensor(value)}
     notes = []
-    raw = next((other for other, _ in ranked[1:] if not _average(other)), None)
-    if models and _average(path) and raw is not None:
+    raw = next((other for other, _ in ranked[1:] if not set(other) & set(averages)), None)
+    if models and set(path) & set(averages) and raw is not None:
         notes.append(
             f"the average of the weights ({'.'.join(path)}) was taken, not the weights themselves "
             f"({'.'.join(raw) or 'of the file'})."
@@ -89,7 +91,19 @@ def choose(data: Any, origin: str) -> Chosen:
         hints["num_heads"] = heads
     if program and models:
         notes.append(f"the file is a checkpoint of training by {program}; what is not the model was left aside.")
-    return Chosen(tensors=tensors, notes=tuple(notes), settings=_settings(data), hints=hints, preset=preset)
+    settings = _settings(data)
+    if program == "mmpretrain":
+        settings, hints = mmpretrain.read_run(data["meta"], origin)
+    return Chosen(tensors=tensors, notes=tuple(notes), settings=settings, hints=hints, preset=preset)
+
+
+def _averages(data: Any) -> tuple[str, ...]:
+    """Return the names of averaged weights, the one that is taken first.
+
+    mmengine and Lightning put the average where the weights are searched for, and the weights elsewhere.
+    """
+    swapped = (mmpretrain.is_run(data) and "ema_state_dict" in data) or "current_model_state" in data
+    return ("state_dict",) if swapped else AVERAGES
 
 
 def _tables(data: dict[Any, Any]) -> Iterator[tuple[tuple[str, ...], dict[Any, Any]]]:
@@ -105,16 +119,12 @@ def _tables(data: dict[Any, Any]) -> Iterator[tuple[tuple[str, ...], dict[Any, A
                 queue.append(((*path, str(name)), value))
 
 
-def _rank(candidate: tuple[tuple[str, ...], dict[Any, Any]]) -> tuple[int, int]:
+def _rank(candidate: tuple[tuple[str, ...], dict[Any, Any]], averages: tuple[str, ...]) -> tuple[int, int]:
     path, table = candidate
     places = [
-        order.index(name) + start for order, start in ((AVERAGES, 0), (_RAW, 10)) for name in path if name in order
+        order.index(name) + start for order, start in ((averages, 0), (_RAW, 10)) for name in path if name in order
     ]
     return min(places, default=20), -len(table)
-
-
-def _average(path: tuple[str, ...]) -> bool:
-    return any(name in AVERAGES for name in path)
 
 
 def _is_tensor(value: Any) -> bool:
@@ -142,7 +152,7 @@ def _program(data: dict[Any, Any]) -> tuple[str | None, PresetName | None, dict[
         return "DeiT", "imagenet", plain
     if "pytorch-lightning_version" in data:
         return "Lightning", None, {}
-    if isinstance(data.get("meta"), dict) and ("mmpretrain_version" in data["meta"] or "mmcls_version" in data["meta"]):
+    if mmpretrain.is_run(data):
         return "mmpretrain", None, {}
     if isinstance(data.get("arch"), str) and "gp" in arguments:
         return "timm", None, {}

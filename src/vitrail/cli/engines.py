@@ -10,6 +10,7 @@ Example: vitrail engines model.safetensors --batch 1 8 32
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from vitrail.cli.engine_flags import MergeTokens
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Positional, Switch, Weights, flag, print_json
@@ -29,6 +30,10 @@ class Arguments(FileFlags):
         tuple[Literal["torch", "compiled", "onnxruntime", "openvino"], ...], flag("NAME [...]", "all")
     ] = ()
     """Engines to measure: torch, compiled, onnxruntime, openvino."""
+    calibrate: Annotated[str | None, flag("DATA", "none")] = None
+    """Measure int8 too, with images like those that the model will see, a few hundred of what `vitrail data` opens."""
+    merge_tokens: MergeTokens = 0
+    """Let each block merge this many tokens into others that are alike: faster, less exact."""
     seconds: Annotated[float, flag("SECONDS", "2")] = 2.0
     """How long the passes of each batch are repeated."""
     threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
@@ -47,6 +52,8 @@ def run(arguments: Arguments) -> None:
         arguments.model,
         batch=arguments.batch,
         engine=arguments.engine,
+        calibrate=arguments.calibrate,
+        merge_tokens=arguments.merge_tokens,
         seconds=arguments.seconds,
         threads=arguments.threads,
         pickle=arguments.pickle,

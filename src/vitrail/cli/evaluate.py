@@ -10,8 +10,7 @@ Example: vitrail evaluate runs/photos-S-16/model.safetensors photos/ --html eval
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from vitrail.cli.flags import Engine, Precision
-from vitrail.cli.model_file import FileFlags
+from vitrail.cli.engine_flags import EngineFlags, engine_keywords
 from vitrail.cli.names import in_flags
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Device, Positional, Switch, Weights, flag, parse_size, print_json
@@ -24,7 +23,7 @@ MOST_LISTED = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(FileFlags):
+class Arguments(EngineFlags):
     """Flags of `vitrail evaluate`."""
 
     model: Annotated[str, Positional, Weights, flag("MODEL")]
@@ -71,10 +70,6 @@ class Arguments(FileFlags):
     """Threads for computing on the CPU."""
     device: Device = "auto"
     """Where to compute; auto takes a GPU if there is one."""
-    engine: Engine = None
-    """What computes; compiled and auto take a minute first, and pay for many images."""
-    precision: Precision = None
-    """Numbers to compute with: bfloat16 where the processor has it, int8 by a file that was exported with it."""
 
 
 def run(arguments: Arguments) -> None:
@@ -107,8 +102,7 @@ def run(arguments: Arguments) -> None:
         workers=arguments.workers,
         threads=arguments.threads,
         device=arguments.device,
-        engine=arguments.engine,
-        precision=arguments.precision,
+        **engine_keywords(arguments),
         progress=progress,
         note=lambda sentence: say(sentence),
     )

@@ -34,7 +34,7 @@ class Arguments(PageFlags):
     label: Annotated[str | None, flag("NAME", "the most probable ones", name="class")] = None
     """The class to explain."""
     top: int = 3
-    """How many of the most probable classes to explain."""
+    """How many of the most probable classes to explain; --compare explains the first."""
     layer: int = -1
     """With --method attention: the block, from 0; negative ones count from the last."""
     head: Annotated[int | None, flag("INT", "the mean over heads")] = None

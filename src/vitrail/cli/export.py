@@ -6,9 +6,12 @@ classes. `vitrail predict` and `vitrail evaluate` take the file like any model. 
 Example: vitrail export model.safetensors model.onnx
 """
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from vitrail.base.errors import ConfigError
+from vitrail.cli.engine_flags import MergeTokens
 from vitrail.cli.model_file import FileFlags, hints
 from vitrail.cli.report import Positional, Switch, Weights, flag, print_json
 from vitrail.cli.say import say
@@ -27,14 +30,18 @@ class Arguments(FileFlags):
     """The format; OUT must have its extension."""
     raw: Switch = False
     """Take the model's own input, resized and normalised before, in place of whole images."""
-    attention: Switch = False
-    """Add the attention maps of every block as an output."""
+    attention: Annotated[tuple[str, ...], flag("all|INT [...]", "none")] = ()
+    """Add the attention maps of all blocks, or of some, from 0, as an output, for `vitrail explain`."""
     int8: Switch = False
     """Compute in int8; layers that this costs most stay in float32."""
     calibrate: Annotated[str | None, flag("DATA", "none")] = None
     """With --int8: images like those that the model will see, a few hundred of whatever `vitrail data` opens."""
     agreement: Annotated[float, flag("PERCENT", "99")] = 99.0
     """With --int8: how many of the images must keep their first class."""
+    merge_tokens: MergeTokens = 0
+    """Let each block merge this many tokens into others that are alike: faster, less exact."""
+    page: Annotated[str | None, flag("FOLDER", "none")] = None
+    """Also write a page that runs the file in a browser; see docs/runtime.md."""
     opset: int = 20
     """The version of ONNX's operations."""
     labels: Annotated[str | None, flag("FILE", "the model's own")] = None
@@ -58,10 +65,12 @@ def run(arguments: Arguments) -> None:
         arguments.out,
         format=arguments.format,
         raw=arguments.raw,
-        attention=arguments.attention,
+        attention=blocks_of(arguments.attention),
         int8=arguments.int8,
         calibrate=arguments.calibrate,
         agreement=arguments.agreement,
+        merge_tokens=arguments.merge_tokens,
+        page=arguments.page,
         opset=arguments.opset,
         labels=arguments.labels,
         force=arguments.force,
@@ -74,3 +83,12 @@ def run(arguments: Arguments) -> None:
         print_json(result.to_dict())
     else:
         print_tables(result.tables(), arguments)
+
+
+def blocks_of(words: tuple[str, ...]) -> Literal["all"] | list[int] | None:
+    """Read the blocks whose attention maps are wanted."""
+    if words in ((), ("all",)):
+        return "all" if words else None
+    if not all(re.fullmatch(r"-?[0-9]{1,6}", word) for word in words):
+        raise ConfigError(f"`attention` is {' '.join(words)!r}, but must be all, or numbers of blocks such as 0 11.")
+    return [int(word) for word in words]

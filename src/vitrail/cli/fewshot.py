@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from vitrail.base.errors import ConfigError
-from vitrail.cli.flags import Engine, Precision
-from vitrail.cli.model_file import FileFlags
+from vitrail.cli.engine_flags import EngineFlags, engine_keywords
 from vitrail.cli.progress import progress
 from vitrail.cli.report import Device, Positional, Switch, Weights, flag, parse_size, print_json, print_table
 from vitrail.cli.say import say
@@ -22,7 +21,7 @@ from vitrail.evaluation.defaults import L2, NEIGHBOURS, C, MethodName
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(FileFlags):
+class Arguments(EngineFlags):
     """Flags of `vitrail fewshot`."""
 
     model: Annotated[str, Positional, Weights, flag("MODEL")]
@@ -65,10 +64,6 @@ class Arguments(FileFlags):
     """Threads for computing on the CPU."""
     device: Device = "auto"
     """Where to compute features; auto takes a GPU if there is one."""
-    engine: Engine = None
-    """What computes; compiled and auto take a minute first, and pay for many images."""
-    precision: Precision = None
-    """Numbers to compute with: bfloat16 where the processor has it, int8 by a file that was exported with it."""
     pickle: Switch = False
     """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
@@ -105,8 +100,7 @@ def run(arguments: Arguments) -> None:
         workers=arguments.workers,
         threads=arguments.threads,
         device=arguments.device,
-        engine=arguments.engine,
-        precision=arguments.precision,
+        **engine_keywords(arguments),
         progress=progress,
         note=say,
     )

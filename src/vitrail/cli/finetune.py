@@ -1,9 +1,11 @@
-"""Adapt a model to your images, the paper's way: try learning rates on a dev split, then train on all images.
+"""Adapt a model to your images: the backbone in the package, or the paper's way with a larger one.
 
-The model may be any file that `vitrail show` reads: it gets a new head of zeros, and its positions are interpolated if
-the image size changes. Other settings follow from the data by a written rule (docs/finetuning.md). The same command
-again resumes where it was stopped, also in the middle of the sweep.
+The model may be any file that `vitrail show` reads; without --from it is the backbone. It gets a new head of zeros, and
+its positions are interpolated if the image size changes. Other settings follow from the data and from the size of the
+model by a written rule (docs/finetuning.md); rates are tried on a dev split. The same command again resumes where it
+was stopped, also in the middle of the sweep.
 
+Example: vitrail finetune photos/
 Example: vitrail finetune photos/ --from vit-s16.safetensors --image-size 384
 Example: vitrail finetune photos/ --from dinov2-S/14 --pull
 """
@@ -23,9 +25,9 @@ class Arguments(ClassifierFlags):
 
     data: Annotated[str | None, Positional, flag("[DATA]", "none; needed unless --resume is given")] = None
     """A folder of class folders, a CSV, shards, arrays: whatever `vitrail data` opens."""
-    start: Annotated[str | None, Weights, flag("MODEL", "none", name="from")] = None
-    """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision, or the name of
-    a published model."""
+    start: Annotated[str | None, Weights, flag("MODEL", "the backbone in the package", name="from")] = None
+    """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision, the name of a
+    published model, or `backbone`."""
     pull: Switch = False
     """Download the published model that is named, unless it is on this machine already."""
     pickle: Switch = False

@@ -45,12 +45,5 @@ ImageSize = Annotated[str, flag("PIXELS|HxW")]
 """A flag that takes an image size; read it with `parse_size`."""
 Switch = bool
 """A flag without a value."""
-Engine = Annotated[
-    Literal["auto", "torch", "compiled", "onnxruntime", "openvino"] | None,
-    flag("auto|torch|compiled|onnxruntime|openvino", "torch; of an exported file, its own"),
-]
-"""What computes."""
-Precision = Annotated[Literal["float32", "bfloat16", "int8"] | None, flag("float32|bfloat16|int8", "that of the file")]
-"""The numbers that it computes with."""
 Device = Literal["auto", "cpu", "cuda", "mps"]
 """Where to compute; the same as in `runs/config.py`, which imports torch."""

@@ -1,8 +1,8 @@
 """Look into models: filters, positions, attention, layers, and how much each part of a network matters.
 
 Without --data only the panels that need no images. With it, some images run through each model. Several models are
-compared with the first: weights layer by layer, and CKA. With --out a folder gets a page, each panel as PNG and SVG,
-and its numbers as JSON. An image that cannot be read is reported and skipped. See docs/inside.md.
+compared with the first: weights layer by layer, and CKA. With --out a folder gets a page, each panel as PNG, its charts
+as SVG too, and its numbers as JSON. An image that cannot be read is reported and skipped. See docs/inside.md.
 
 Example: vitrail inspect model.safetensors --data photos/ --out inside
 Example: vitrail inspect before.safetensors after.safetensors --data photos/ --out changed

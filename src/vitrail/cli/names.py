@@ -27,6 +27,8 @@ OTHERWISE = {
 }
 """Settings whose flags have names of their own."""
 _NAME = re.compile(r"`(?P<name>[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)(?:=(?P<value>[^`]*))?`")
+_CALL = re.compile(r"\b[a-z]\w*(?:\.\w+)*\((?:[^()`]|\([^()]*\))+\)")
+"""A call of Python with arguments, which may hold another one."""
 _PATH = r"\w/.'\"-"
 """What a word of a path, or of a quoted value, has beside it; a setting has none of it."""
 _IS = r"(?= is (?:[-\d'\"(]|nan|inf|None|True|False))"
@@ -56,7 +58,12 @@ def flags_of(arguments: type[Any]) -> dict[str, str]:
 
 
 def in_flags(sentence: str, arguments: type[Any] | None = None) -> str:
-    """Write flags in place of settings: those in backquotes, and all that a verb's `Arguments` have."""
+    """Write flags in place of settings: those in backquotes, and all that a verb's `Arguments` have.
+
+    A call of Python, such as how another library builds a model, stays as it is.
+    """
+    calls = iter(_CALL.findall(sentence))
+    sentence = _CALL.sub("\0", sentence)
     for name, flag in (flags_of(arguments) if arguments else {}).items():
         word = re.escape(name)
         sentence = sentence.replace(f"`{name}`", flag)
@@ -68,7 +75,7 @@ def in_flags(sentence: str, arguments: type[Any] | None = None) -> str:
             sentence = re.sub(rf"(?<![{_PATH}]){word}(?![\w/=('\"-]|\.\w)", flag, sentence)
         elif name.isidentifier():
             sentence = re.sub(rf"\A{word}{_IS}", flag, sentence)
-    return _NAME.sub(_named, sentence)
+    return re.sub("\0", lambda _: next(calls, ""), _NAME.sub(_named, sentence))
 
 
 def _assigned(flag: str, part: re.Match[str]) -> str:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vitrail.base.errors import InputError
 from vitrail.base.numbers import MANY, MOST_BATCH, MOST_WORKERS, check_whole
-from vitrail.cli.flags import Engine, Positional, Precision, Switch, Weights, flag, parse_size
-from vitrail.cli.model_file import FileFlags
+from vitrail.cli.engine_flags import EngineFlags, engine_choice
+from vitrail.cli.flags import Positional, Switch, Weights, flag, parse_size
 from vitrail.cli.say import say, show
 from vitrail.cli.stopped import exit_code, signal_name
 from vitrail.cli.streams import nobody_reads, read_stdin
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(FileFlags):
+class Arguments(EngineFlags):
     """Flags of `vitrail predict`."""
 
     model: Annotated[str, Positional, Weights, flag("MODEL")]
@@ -63,10 +63,6 @@ class Arguments(FileFlags):
     """Threads for computing on the CPU."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where to compute; auto takes a GPU if there is one."""
-    engine: Engine = None
-    """What computes; compiled and auto take a minute first, and pay for many images."""
-    precision: Precision = None
-    """Numbers to compute with: bfloat16 where the processor has it, int8 by a file that was exported with it."""
     pickle: Switch = False
     """Allow torch's pickled files, of which only tensors are read."""
     json: Switch = False
@@ -96,8 +92,6 @@ def _open(arguments: Arguments) -> tuple["Answering", "Writing"]:
     others = (arguments.text_embeddings, arguments.image_size, arguments.num_heads, arguments.architecture)
     device = arguments.device not in ("auto", "cpu")
     if runs_without_torch(arguments.model, others=any(others), device=device):
-        from vitrail.runtime.choice import EngineChoice
-
         graph = open_graph(
             arguments.model,
             GraphSettings(
@@ -105,7 +99,7 @@ def _open(arguments: Arguments) -> tuple["Answering", "Writing"]:
                 batch=arguments.batch,
                 workers=arguments.workers,
                 threads=arguments.threads,
-                engine=EngineChoice(engine=arguments.engine, precision=arguments.precision),
+                engine=engine_choice(arguments),
             ),
             say,
         )
@@ -132,7 +126,6 @@ def _open(arguments: Arguments) -> tuple["Answering", "Writing"]:
 
 
 def _settings(arguments: Arguments) -> "ClassifierSettings":
-    from vitrail.runtime.choice import EngineChoice
     from vitrail.verbs.network import FileSettings
     from vitrail.verbs.predict import ClassifierSettings
 
@@ -140,7 +133,7 @@ def _settings(arguments: Arguments) -> "ClassifierSettings":
         labels=arguments.labels,
         batch=arguments.batch,
         workers=arguments.workers,
-        engine=EngineChoice(engine=arguments.engine, precision=arguments.precision),
+        engine=engine_choice(arguments),
         threads=arguments.threads,
         text_embeddings=arguments.text_embeddings,
         file=FileSettings(

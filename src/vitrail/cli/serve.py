@@ -16,8 +16,8 @@ from typing import Annotated
 
 from vitrail.base.errors import InputError
 from vitrail.base.printable import line
-from vitrail.cli.flags import Engine, Precision
-from vitrail.cli.model_file import FileFlags, hints
+from vitrail.cli.engine_flags import EngineFlags, engine_keywords
+from vitrail.cli.model_file import hints
 from vitrail.cli.report import Device, Positional, Switch, flag, print_json
 from vitrail.cli.say import say
 
@@ -25,7 +25,7 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arguments(FileFlags):
+class Arguments(EngineFlags):
     """Flags of `vitrail serve`."""
 
     models: Annotated[tuple[str, ...], Positional, flag("[NAME=]MODEL [...]")]
@@ -64,10 +64,6 @@ class Arguments(FileFlags):
     """Names of the classes: a line for each, or a JSON list, in the order of the model's outputs."""
     text_embeddings: Annotated[str | None, flag("FILE.npz", "none")] = None
     """For CLIP models with their projection: the classes as embeddings and names of texts, made with the text tower."""
-    engine: Engine = None
-    """What computes; compiled and auto take a minute first."""
-    precision: Precision = None
-    """Numbers to compute with: bfloat16 where the processor has it, int8 by a file that was exported with it."""
     pickle: Switch = False
     """Allow torch's pickled files, of which only tensors are read."""
     device: Device = "auto"
@@ -107,8 +103,7 @@ def run(arguments: Arguments) -> int:
             cors=arguments.cors,
             labels=arguments.labels,
             text_embeddings=arguments.text_embeddings,
-            engine=arguments.engine,
-            precision=arguments.precision,
+            **engine_keywords(arguments),
             device=arguments.device,
             pickle=arguments.pickle,
             log=line,

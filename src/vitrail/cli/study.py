@@ -1,11 +1,12 @@
 """Ask a question of the paper again: a grid of runs on your data within a budget, beside the paper's answer.
 
-NAME is one of `vitrail studies`, or a TOML file of your own. Every run gets the same number of steps, as many as make
+NAME is one of `vitrail studies`, or a TOML file of your own. Every cell gets the same number of steps, as many as make
 all of them fill --minutes. The same command resumes; it may run several times at once, also on several machines, with
 one folder --out: each takes free cells. The folder gets a page, the figure as PNG and SVG, a CSV of all cells and a
 JSON. See docs/studies.md.
 
 Example: vitrail study positions --data photos/ --minutes 60
+Example: vitrail study pooling --data photos/ --minutes 60 --set model.mixer=linear
 Example: vitrail study mine.toml --data photos/ --minutes 20 --seeds 5
 """
 
@@ -28,13 +29,15 @@ class Arguments:
     name: Annotated[str, Positional, flag("NAME")]
     """A study of `vitrail studies`, or a TOML file."""
     data: Annotated[tuple[str, ...], flag("DATA [DATA ...]", "sample, the embedded Fashion-MNIST")] = ("sample",)
-    """What `vitrail data` opens; `transfer` takes several."""
+    """What `vitrail data` opens; `transfer` takes several, `data-size` a second one to measure on."""
     minutes: Annotated[float | None, flag("MINUTES", "none")] = None
     """The time of all runs together."""
     steps: Annotated[int | None, flag("INT", "as many as fit into --minutes")] = None
-    """Updates of each run, in place of --minutes."""
+    """Updates of each cell, in place of --minutes."""
     seeds: int = 3
     """Runs of each variant, each with another seed."""
+    set: Annotated[tuple[str, ...], flag("PATH=VALUE [...]", "none")] = ()
+    """Settings of every run by their path in config.json, such as model.mixer=window; those of a variant count more."""
     out: Annotated[str | None, flag("FOLDER", "runs/study-NAME-DATA")] = None
     """The folder of the study."""
     threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
@@ -48,6 +51,7 @@ class Arguments:
 def run(arguments: Arguments) -> int:
     """Carry out the study, and print its tables."""
     from vitrail.cli.stoppable import carry_out
+    from vitrail.cli.train_flags import read_settings
     from vitrail.verbs.study import conduct_study
 
     failures: list[str] = []
@@ -66,6 +70,7 @@ def run(arguments: Arguments) -> int:
         minutes=arguments.minutes,
         steps=arguments.steps,
         seeds=arguments.seeds,
+        settings=read_settings(arguments.set),
         out=arguments.out,
         note=say,
     )

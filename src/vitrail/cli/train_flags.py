@@ -2,16 +2,14 @@
 
 import json
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.trackers import TrackerName
 from vitrail.cli.report import Device, Switch, flag, parse_size
 
-if TYPE_CHECKING:  # it imports torch, which --help does not wait for
-    from vitrail.verbs.request import RunRequest
-
-Requested = TypeVar("Requested", bound="RunRequest")
+Requested = TypeVar("Requested")
+"""A `RunRequest`, whose file imports torch; --help does not wait for that."""
 RULE = "the recipe's, or chosen from the data"
 Number = Annotated[float | None, flag("FLOAT", RULE)]
 MixerName = Literal["attention", "axial", "window", "sparse", "linear", "pooling", "identity", "mlp", "convolution"]
@@ -143,11 +141,12 @@ class ClassifierFlags(RunFlags):
 
 def request_of(kind: type[Requested], flags: RunFlags) -> Requested:
     """Return what the flags ask for; they have the names of the keywords, and some are written otherwise."""
-    names = [field.name for field in fields(kind) if field.name != "settings"]
+    names = [field.name for field in fields(kind) if field.name != "settings"]  # type: ignore[arg-type]
     keywords = {name: getattr(flags, name) for name in names}
     keywords["image_size"] = None if flags.image_size is None else parse_size(flags.image_size)
     keywords["micro_batch"] = _micro_batch(flags.micro_batch)
-    return kind(**keywords, settings=_settings(flags.set))
+    keywords["settings"] = read_settings(flags.set)
+    return kind(**keywords)
 
 
 def _micro_batch(text: str | None) -> int | Literal["auto"] | None:
@@ -160,7 +159,8 @@ def _micro_batch(text: str | None) -> int | Literal["auto"] | None:
     return int(text)
 
 
-def _settings(assignments: tuple[str, ...]) -> dict[str, Any]:
+def read_settings(assignments: tuple[str, ...]) -> dict[str, Any]:
+    """Read settings by path from the words after --set."""
     settings = {}
     for assignment in assignments:
         path, equals, value = assignment.partition("=")

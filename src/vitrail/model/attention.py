@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Queries, Tokens
 from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
+from vitrail.model.merging import Merging
 from vitrail.model.patches import Size
 from vitrail.model.rotary import Rotation, rotate
 from vitrail.model.trace import MapRecorder
@@ -92,16 +93,20 @@ class SelfAttention(nn.Module):
         maps: MapRecorder | None = None,
         rotation: Rotation | None = None,
         grid: Size | None = None,  # noqa: ARG002 - for mixers on a grid
+        merging: Merging | None = None,
     ) -> KeptTokens:
         """Let every token attend to every token, or only the first one; `maps` asks for A of some heads."""
+        score_bias = self.bias if merging is None else merging.bias
         if first_only and maps is None and rotation is None:  # one query needs neither keys nor values
-            first = kernels.attend_first(tokens, self.qkv, self.num_heads, self.bias, dropout=self.map_dropout)
+            first = kernels.attend_first(tokens, self.qkv, self.num_heads, score_bias, dropout=self.map_dropout)
             return self.dropout(self.out(first)).unsqueeze(1)
         queries, keys, values = self.project(tokens)  # Eq. 5
         if rotation is not None:
             queries, keys = rotate(queries, rotation), rotate(keys, rotation)
             queries = queries[:, :, :1] if first_only and maps is None else queries
-        bias = self.bias(queries, keys.shape[2])
+        bias = score_bias(queries, keys.shape[2])
+        if merging is not None:
+            merging.take(keys)
         if maps is None:
             mixed = kernels.attend(queries, keys, values, bias, dropout=self.map_dropout)  # Eq. 6 and 7
         else:

@@ -6,6 +6,7 @@ from torch.utils.checkpoint import checkpoint
 
 from vitrail.base.shapes import KeptTokens, PositionTable, Tokens
 from vitrail.model.config import ViTConfig
+from vitrail.model.merging import Merging
 from vitrail.model.mixers import make_mixer, mixer_cost
 from vitrail.model.mlp import make_mlp, mlp_cost
 from vitrail.model.patches import Size
@@ -45,11 +46,16 @@ class EncoderBlock(nn.Module):
         rotation: Rotation | None = None,
         units: Take | None = None,
         grid: Size | None = None,
+        merging: Merging | None = None,
     ) -> KeptTokens:
         """Map z_(l-1) to z_l, or to its first token only, which takes far less work; `maps` asks for A."""
         kept = tokens[:, :1] if first_only else tokens
-        mixed = self.attention(self.norm1(tokens), first_only=first_only, maps=maps, rotation=rotation, grid=grid)
+        mixed = self.attention(
+            self.norm1(tokens), first_only=first_only, maps=maps, rotation=rotation, grid=grid, merging=merging
+        )
         kept = kept + self.skip(mixed, self.scale1)  # Eq. 2
+        if merging is not None and not first_only:
+            kept = merging.merge(kept)
         return kept + self.skip(self.mlp(self.norm2(kept), units=units), self.scale2)  # Eq. 3
 
     def skip(self, branch: Tensor, scale: Tensor | None) -> Tensor:
@@ -86,19 +92,23 @@ class Encoder(nn.Module):
         recorder: Recorder = NOTHING,
         rotation: Rotation | None = None,
         grid: Size | None = None,
+        merging: Merging | None = None,
     ) -> KeptTokens:
         """Encode the sequence; with `first_only` the last block computes only the first token.
 
-        `grid` is that of the images, where it is not the model's own.
+        `grid` is that of the images, where it is not the model's own; `merging` makes the sequence shorter.
         """
         last = len(self.blocks) - 1
         for layer, block in enumerate(self.blocks):
             placed, alone, maps = self.place(tokens, layer), first_only and layer == last, recorder.maps.get(layer)
-            if self.recompute and torch.is_grad_enabled() and maps is None:  # a map that is kept is not computed again
+            plain = maps is None and merging is None  # what a pass keeps is not computed again
+            if self.recompute and torch.is_grad_enabled() and plain:
                 tokens = checkpoint(block, placed, first_only=alone, rotation=rotation, grid=grid, use_reentrant=False)
             else:
                 units = recorder.activations(f"block {layer}")
-                tokens = block(placed, first_only=alone, maps=maps, rotation=rotation, units=units, grid=grid)
+                tokens = block(
+                    placed, first_only=alone, maps=maps, rotation=rotation, units=units, grid=grid, merging=merging
+                )
             recorder.layer(layer + 1, tokens)
         return self.finish(tokens)
 

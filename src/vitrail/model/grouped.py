@@ -17,6 +17,7 @@ from vitrail.model import kernels
 from vitrail.model.attention import SelfAttention, attend_with_maps
 from vitrail.model.config import ViTConfig
 from vitrail.model.groups import Groups, axial_groups, stretch_groups, stride_groups, window_groups
+from vitrail.model.merging import Merging
 from vitrail.model.mixer_settings import AxialAttention, SparseAttention, WindowAttention
 from vitrail.model.patches import Size
 from vitrail.model.rotary import Rotation, rotate
@@ -125,6 +126,7 @@ class GroupedAttention(SelfAttention):
         maps: MapRecorder | None = None,
         rotation: Rotation | None = None,
         grid: Size | None = None,
+        merging: Merging | None = None,  # noqa: ARG002 - refused with these mixers
     ) -> KeptTokens:
         """Mix the patches of a grid, by default the model's own; `maps` asks for A of some heads."""
         grid = grid or self.grid

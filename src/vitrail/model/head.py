@@ -7,6 +7,7 @@ from vitrail.base.shapes import KeptTokens, Keys, Logits, Pooled, PoolWeights, Q
 from vitrail.model import kernels
 from vitrail.model.attention import attention_map
 from vitrail.model.config import ViTConfig
+from vitrail.model.merging import TokenSizes
 from vitrail.model.mlp import Mlp
 from vitrail.model.units import Unit
 
@@ -24,10 +25,11 @@ class AttentionPool(nn.Module):
         self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.mlp = Mlp(config.dim, config.mlp_dim, gelu=config.gelu, dropout=config.dropout)
 
-    def forward(self, tokens: KeptTokens) -> Pooled:
-        """Pool a sequence into one vector."""
+    def forward(self, tokens: KeptTokens, sizes: TokenSizes | None = None) -> Pooled:
+        """Pool a sequence into one vector; a token of several patches counts as that many."""
         query, keys, values = self.project(tokens)
-        pooled = self.out(kernels.attend(query, keys, values).transpose(1, 2).flatten(2))
+        bias = None if sizes is None else sizes.log().mT.unsqueeze(1).expand(-1, self.num_heads, -1, -1)
+        pooled = self.out(kernels.attend(query, keys, values, bias).transpose(1, 2).flatten(2))
         return (pooled + self.mlp(self.norm(pooled))).squeeze(1)
 
     def project(self, tokens: KeptTokens) -> tuple[Queries, Keys, Keys]:
@@ -57,30 +59,32 @@ class Head(nn.Module):
         self.representation = nn.Linear(pooled, width) if config.representation_size else None
         self.linear = nn.Linear(width, config.num_classes) if config.num_classes else None
 
-    def forward(self, tokens: KeptTokens) -> Logits:
+    def forward(self, tokens: KeptTokens, sizes: TokenSizes | None = None) -> Logits:
         """Map tokens to logits, or to the representation when the model has no classes."""
-        representation = self.represent(tokens)
+        representation = self.represent(tokens, sizes)
         return representation if self.linear is None else self.linear(representation)
 
-    def represent(self, tokens: KeptTokens) -> Representation:
+    def represent(self, tokens: KeptTokens, sizes: TokenSizes | None = None) -> Representation:
         """Compute what the last linear layer sees."""
-        pooled = self.pooled(tokens)
+        pooled = self.pooled(tokens, sizes)
         if self.norm is not None:
             pooled = self.norm(pooled)
         if self.projection is not None:
             return self.projection(pooled)
         return pooled if self.representation is None else self.representation(pooled).tanh()
 
-    def pooled(self, tokens: KeptTokens) -> Representation:
-        """Turn the sequence into one vector."""
+    def pooled(self, tokens: KeptTokens, sizes: TokenSizes | None = None) -> Representation:
+        """Turn the sequence into one vector; `sizes` has the patches of each token, where tokens were merged."""
         match self.pool_kind:
             case "attention":
                 assert self.pool is not None  # noqa: S101 - made for this kind
-                return self.pool(tokens[:, self.first_pooled :])
+                return self.pool(
+                    tokens[:, self.first_pooled :], None if sizes is None else sizes[:, self.first_pooled :]
+                )
             case "mean":
-                return tokens[:, self.first_pooled :].mean(dim=1)
+                return mean_of(tokens, sizes, self.first_pooled)
             case "class-and-mean":
-                return torch.cat([tokens[:, 0], tokens[:, self.num_prefix :].mean(dim=1)], dim=1)
+                return torch.cat([tokens[:, 0], mean_of(tokens, sizes, self.num_prefix)], dim=1)
             case "distilled":  # two heads, one for each token, whose answers are averaged, are one linear layer on both
                 return tokens[:, :2].flatten(1)
             case _:
@@ -88,21 +92,28 @@ class Head(nn.Module):
 
     def pool_weights(self, tokens: KeptTokens) -> PoolWeights:
         """Return how much pooling reads of each token."""
-        weights = tokens.new_zeros(tokens.shape[:2])
+        count, first, prefix = tokens.shape[1], self.first_pooled, self.num_prefix
         match self.pool_kind:
             case "attention":
                 assert self.pool is not None  # noqa: S101 - made for this kind
-                weights[:, self.first_pooled :] = self.pool.weights(tokens[:, self.first_pooled :])
+                weights = self.pool.weights(tokens[:, first:])
+                return torch.cat([tokens.new_zeros(tokens.shape[0], first), weights], dim=1) if first else weights
             case "mean":
-                weights[:, self.first_pooled :] = 1 / (tokens.shape[1] - self.first_pooled)
+                shares = [0.0] * first + [1 / (count - first)] * (count - first)
             case "class-and-mean":
-                weights[:, 0] = 0.5
-                weights[:, self.num_prefix :] = 0.5 / (tokens.shape[1] - self.num_prefix)
+                shares = [0.5] + [0.0] * (prefix - 1) + [0.5 / (count - prefix)] * (count - prefix)
             case "distilled":
-                weights[:, :2] = 0.5
+                shares = [0.5] * 2 + [0.0] * (count - 2)
             case _:
-                weights[:, 0] = 1
-        return weights
+                shares = [1.0] + [0.0] * (count - 1)
+        return torch.tensor(shares, dtype=tokens.dtype, device=tokens.device).expand(tokens.shape[0], -1)
+
+
+def mean_of(tokens: KeptTokens, sizes: TokenSizes | None, first: int) -> Pooled:
+    """Return the mean of the tokens from one on, over the patches that each stands for."""
+    if sizes is None:
+        return tokens[:, first:].mean(dim=1)
+    return (tokens * sizes)[:, first:].sum(dim=1) / sizes[:, first:].sum(dim=1)
 
 
 def head_cost(config: ViTConfig) -> Unit:

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Queries, Tokens
 from vitrail.model.attention import SelfAttention
 from vitrail.model.config import ViTConfig
+from vitrail.model.merging import Merging
 from vitrail.model.patches import Size
 from vitrail.model.rotary import Rotation
 from vitrail.model.trace import MapRecorder
@@ -41,6 +42,7 @@ class LinearSelfAttention(SelfAttention):
         maps: MapRecorder | None = None,
         rotation: Rotation | None = None,  # noqa: ARG002 - refused with this mixer
         grid: Size | None = None,  # noqa: ARG002 - for mixers on a grid
+        merging: Merging | None = None,  # noqa: ARG002 - refused with this mixer
     ) -> KeptTokens:
         """Let every token attend to every token, or only the first one; `maps` asks for A of some heads."""
         queries, keys, values = self.project(tokens)

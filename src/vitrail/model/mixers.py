@@ -16,8 +16,9 @@ def make_mixer(config: ViTConfig, layer: int) -> nn.Module:
     """Build the token mixer of a block, numbered from 0.
 
     A block calls it between its first LayerNorm and its first residual (Eq. 2) as `mixer(tokens, first_only=...,
-    maps=..., rotation=..., grid=...)`: `first_only` needs the first token alone, `maps`, where it is not None, asks for
-    A of some heads, `rotation` has the rotary positions of the patches, and `grid` is that of the images.
+    maps=..., rotation=..., grid=..., merging=...)`: `first_only` needs the first token alone, `maps`, where it is not
+    None, asks for A of some heads, `rotation` has the rotary positions of the patches, `grid` is that of the images,
+    and `merging`, where it is not None, has the sizes of tokens.
     """
     kind = config.mixer.kind
     if kind in GROUPED:

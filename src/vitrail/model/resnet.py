@@ -22,10 +22,10 @@ from vitrail.model.contract import Layer, Model
 from vitrail.model.convolution import Stage, Standardisation, framed, make_conv, make_norm
 from vitrail.model.corruption import Corruption
 from vitrail.model.family import ModelConfig
+from vitrail.model.image_checks import check_images
 from vitrail.model.patches import Size
 from vitrail.model.trace import NOTHING, Encoded, Recorder, Reduce, ReduceUnits, ResNetTrace, Selection, Take, select
 from vitrail.model.units import Unit
-from vitrail.model.vit import check_images
 
 
 @dataclass(frozen=True, kw_only=True)

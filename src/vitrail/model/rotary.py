@@ -104,4 +104,5 @@ def rotate(heads: Queries, rotation: Rotation) -> Queries:
     patches = heads[:, :, prefix:]
     first, second = patches.chunk(2, dim=3)
     turned = patches * rotation.cosine + torch.cat([-second, first], dim=3) * rotation.sine
+    turned = turned.to(heads.dtype)  # angles stay in float32 where weights are of another type
     return torch.cat([heads[:, :, :prefix], turned], dim=2) if prefix else turned

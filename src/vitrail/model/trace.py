@@ -36,6 +36,8 @@ class Encoded:
     """What was kept of the hidden activations of each branch, by its name."""
     feature_map: FeatureMap | None = None
     """The last feature map of convolutions, as the pass used it; None where there is none."""
+    sizes: Tensor | None = None
+    """How many patches each token stands for, of (batch, token, 1); None where none were merged."""
 
 
 @dataclass(frozen=True, kw_only=True)

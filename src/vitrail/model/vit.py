@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Generator, nn
 
-from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.errors import ConfigError
 from vitrail.base.shapes import Images, KeptPatches, KeptTokens, Kernel, Logits, Pooled, PoolWeights, Representation
 from vitrail.model.anatomy import Branch, Positions, block_branches, unit_branches
 from vitrail.model.config import ViTConfig
@@ -15,7 +15,9 @@ from vitrail.model.embedding import ALL_PATCHES, Embedding, PatchChoice, embeddi
 from vitrail.model.encoder import Encoder, encoder_costs
 from vitrail.model.head import Head, head_cost
 from vitrail.model.hybrid import Backbone, backbone_costs
-from vitrail.model.patches import Size, patch_grid, size_text, trimmed
+from vitrail.model.image_checks import check_images
+from vitrail.model.merging import Merging, TokenSizes, check_merging
+from vitrail.model.patches import patch_grid, trimmed
 from vitrail.model.rotary import Rotary
 from vitrail.model.trace import Encoded, Recorder, Reduce, ReduceUnits, Selection, Trace, select
 from vitrail.model.units import Unit
@@ -128,8 +130,9 @@ class ViT(Model, config=ViTConfig):
         reduce: Reduce | None = None,
         units: ReduceUnits | None = None,
         pooled_only: bool = False,
+        merge_tokens: int = 0,
     ) -> Encoded:
-        """Map images to tokens."""
+        """Map images to tokens; each block merges `merge_tokens` of them into others."""
         recorder = Recorder(
             layers=select(layers, self.config.depth + 1, "layers"),
             attention=self.select_maps(attention),
@@ -138,7 +141,9 @@ class ViT(Model, config=ViTConfig):
             units=units,
         )
         patches = PatchChoice(kept=kept, drop=drop_patches, generator=generator, corruption=corruption)
-        return self.run(images, recorder, patches=patches, any_size=any_size, pooled_only=pooled_only)
+        check_merging(self.config, merge_tokens)
+        merging = Merging(merge_tokens, self.config.num_prefix) if merge_tokens else None
+        return self.run(images, recorder, patches=patches, any_size=any_size, pooled_only=pooled_only, merging=merging)
 
     def select_maps(self, attention: Selection) -> list[int]:
         """Return the blocks of which A is selected; a mixer without attention has none."""
@@ -156,6 +161,7 @@ class ViT(Model, config=ViTConfig):
         patches: PatchChoice = ALL_PATCHES,
         any_size: bool = False,
         pooled_only: bool = False,
+        merging: Merging | None = None,
     ) -> Encoded:
         """Map images to tokens (Fig. 1), and record the selected intermediates."""
         config = self.config
@@ -170,7 +176,9 @@ class ViT(Model, config=ViTConfig):
         first_only = pooled_only and config.pool == "class-token" and config.depth not in recorder.numbers
         grid = patch_grid((features.shape[2], features.shape[3]), config.patch_size)
         rotation = None if self.rotary is None else self.rotary(grid, kept)
-        tokens = self.encoder(tokens, first_only=first_only, recorder=recorder, rotation=rotation, grid=grid)
+        tokens = self.encoder(
+            tokens, first_only=first_only, recorder=recorder, rotation=rotation, grid=grid, merging=merging
+        )
         return Encoded(
             output=tokens,
             kept=kept,
@@ -178,11 +186,21 @@ class ViT(Model, config=ViTConfig):
             attention=recorder.attention,
             units=recorder.units,
             feature_map=None if self.backbone is None else features,
+            sizes=None if merging is None else merging.sizes,
         )
 
-    def represent(self, encoded: KeptTokens) -> Representation:
+    def represent(self, encoded: KeptTokens, sizes: TokenSizes | None = None) -> Representation:
         """Pool the tokens, and apply the tanh layer where there is one."""
-        return self.head.represent(encoded)
+        return self.head.represent(encoded, sizes)
+
+    def features(
+        self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False, merge_tokens: int = 0
+    ) -> Representation:
+        """Compute the representation that the last linear layer sees."""
+        encoded = self.encode(
+            images, drop_patches=drop_patches, any_size=any_size, pooled_only=True, merge_tokens=merge_tokens
+        )
+        return self.represent(encoded.output, encoded.sizes)
 
     def poolings(self, encoded: KeptTokens) -> dict[str, Pooled]:
         """Return the class token, where there is one, and the mean over patches."""
@@ -193,10 +211,14 @@ class ViT(Model, config=ViTConfig):
         """Return the share of each token in what is pooled; of attention pooling, the mean over its heads."""
         return self.head.pool_weights(encoded)
 
-    def forward(self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False) -> Logits:
+    def forward(
+        self, images: Images, *, drop_patches: float = 0.0, any_size: bool = False, merge_tokens: int = 0
+    ) -> Logits:
         """Map images to logits: the encoder, then the head."""
-        encoded = self.encode(images, drop_patches=drop_patches, any_size=any_size, pooled_only=True)
-        return self.head(encoded.output)
+        encoded = self.encode(
+            images, drop_patches=drop_patches, any_size=any_size, pooled_only=True, merge_tokens=merge_tokens
+        )
+        return self.head(encoded.output, encoded.sizes)
 
     def trace(self, images: Images, *, attention: Selection = None, heads: Selection = "all") -> Trace:
         """Run one pass and return every named intermediate; attention maps only of the chosen blocks and heads."""
@@ -218,29 +240,4 @@ class ViT(Model, config=ViTConfig):
             encoded=encoded,
             representation=representation,
             logits=self.classify(representation),
-        )
-
-
-def check_images(images: Images, channels: int, image_size: Size | None) -> None:
-    """Refuse images that do not fit the model; without `image_size` any size is allowed."""
-    if images.ndim != 4:
-        raise InputError(
-            f"images have the shape {tuple(images.shape)}, but the model needs (batch, {channels}, height, width); "
-            "for one image add a batch axis with images[None]."
-        )
-    if not images.is_floating_point():
-        raise InputError(
-            f"images are {images.dtype}, but the model needs floating point in its own pixel range; "
-            "convert 8-bit pixels with images.float() / 127.5 - 1 for a range of [-1, 1]."
-        )
-    if images.shape[1] != channels:
-        raise InputError(
-            f"images of the shape {tuple(images.shape)} have {images.shape[1]} channels, but {channels} are needed; "
-            f"pass (batch, {channels}, height, width), or create the model with channels={images.shape[1]}."
-        )
-    size = (images.shape[2], images.shape[3])
-    if image_size is not None and size != image_size:
-        raise InputError(
-            f"images are {size_text(size)}, but the model was made for {size_text(image_size)}; "
-            f"resize the images or create the model with image_size={size}."
         )

@@ -83,6 +83,8 @@ class Classifier:
         workers: int | None = None,
         engine: EngineName | None = None,
         precision: Precision | None = None,
+        calibrate: str | os.PathLike[str] | None = None,
+        merge_tokens: int = 0,
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
     ) -> "Classifier":
         """Read a model from a file or folder of any format that `vitrail.load` reads.
@@ -90,10 +92,11 @@ class Classifier:
         `labels` are the names of the classes or a file of them, where the model's own are not wanted or missing; an
         `image_size` other than the model's interpolates its positions. `text_embeddings` are the classes of a CLIP
         model, or an `.npz` of them. `num_heads` and `architecture` answer what a file of another library does not
-        state. `engine` and `precision` are what computes, torch by default.
+        state. `engine` and `precision` are what computes, torch by default, with images of `calibrate` for int8;
+        `merge_tokens` lets each block merge that many tokens: faster, less exact.
         """
         if is_exported(path):
-            choice = EngineChoice(engine=engine, precision=precision)
+            choice = EngineChoice(engine=engine, precision=precision, calibrate=calibrate, merge_tokens=merge_tokens)
             graph, info = graph_of(path, choice, image_size=image_size, num_heads=num_heads, architecture=architecture)
             return cls.of(
                 graph,
@@ -116,6 +119,8 @@ class Classifier:
             workers=workers,
             engine=engine,
             precision=precision,
+            calibrate=calibrate,
+            merge_tokens=merge_tokens,
             text_embeddings=text_embeddings,
             called=os.fspath(path),
         )
@@ -130,6 +135,8 @@ class Classifier:
         workers: int | None = None,
         engine: EngineName | None = None,
         precision: Precision | None = None,
+        calibrate: str | os.PathLike[str] | None = None,
+        merge_tokens: int = 0,
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
         called: str = "the model",
         info: ModelInfo | None = None,
@@ -145,7 +152,7 @@ class Classifier:
             raise ConfigError(
                 "`text_embeddings` have names of their own, so `labels` have nothing to name; leave one out."
             )
-        choice = EngineChoice(engine=engine, precision=precision)
+        choice = EngineChoice(engine=engine, precision=precision, calibrate=calibrate, merge_tokens=merge_tokens)
         network, own, fresh = engine_of(model, batch, choice, text_embeddings, called)
         info = own if info is None else info
         if not network.num_outputs:

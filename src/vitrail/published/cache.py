@@ -81,6 +81,8 @@ class Cache:
 
         with hold(home.with_name(f"{home.name}.lock"), waiting=wait):
             home.mkdir(exist_ok=True)  # who held the lock may have removed it
+            for part in home.glob(f".{RECORD}.*.part"):  # a record that a kill or a full disk left half written
+                part.unlink(missing_ok=True)
             yield
 
     def records(self) -> list[Record]:

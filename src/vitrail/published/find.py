@@ -1,4 +1,4 @@
-"""Where a model lies that is given by a path or by the name of a published one; no network is used."""
+"""Where a model lies that is given by a path, by the name of a published one, or as `backbone`; no network is used."""
 
 import os
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import InputError
+from vitrail.published.bundled import BACKBONE, backbone_path
 from vitrail.published.cache import Cache
 from vitrail.published.record import Record
 from vitrail.published.source import is_path, parse_source
@@ -14,14 +15,14 @@ from vitrail.published.source import is_path, parse_source
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A published model that is on this machine."""
+    """A model with a name that is on this machine."""
 
     path: Path
     """What is loaded: a file or a folder."""
     hints: Mapping[str, Any]
     """What the file does not state."""
-    record: Record
-    """What it was when it was pulled."""
+    record: Record | None = None
+    """What it was when it was pulled; None for the backbone, which is part of the package."""
 
 
 def find_published(name: str | os.PathLike[str]) -> Place | None:
@@ -31,7 +32,11 @@ def find_published(name: str | os.PathLike[str]) -> Place | None:
     gets it.
     """
     text = os.fspath(name)
-    source = None if is_path(text) else parse_source(text)
+    if is_path(text):
+        return None
+    if text == BACKBONE:
+        return Place(path=backbone_path(), hints={})
+    source = parse_source(text)
     if source is None:
         return None
     record = Cache.usual().record(source)

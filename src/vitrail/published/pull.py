@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from vitrail.base.errors import ConfigError, NetworkError
 from vitrail.base.notes import Note
 from vitrail.base.progress import Progress
+from vitrail.published.bundled import BACKBONE
 from vitrail.published.cache import RECORD, Cache
 from vitrail.published.catalogue import nearest
 from vitrail.published.download import Download, Patience
@@ -15,6 +16,8 @@ from vitrail.published.source import Source, parse_source
 
 def source_of(name: str) -> Source:
     """Return where a name leads, or refuse it with the names that are near it."""
+    if name == BACKBONE:
+        raise ConfigError("the backbone is part of the package: its name stands for it without being pulled.")
     source = parse_source(name) if isinstance(name, str) else None
     if source is None:
         raise ConfigError(

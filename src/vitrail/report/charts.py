@@ -43,6 +43,16 @@ class Line:
     dots: Literal["line", "both", "only"] = "line"
     """Whether points are joined by a line, marked, or both."""
 
+    @property
+    def key(self) -> str:
+        """The style of its mark in the key of a page: a line, dashes or a dot."""
+        colour = f"var(--{self.role})"
+        if self.dots == "only":
+            return f"background:{colour};width:.5rem;height:.5rem;border-radius:50%"
+        if self.dashed:
+            return f"background:repeating-linear-gradient(90deg,{colour} 0 .22rem,transparent .22rem .36rem)"
+        return f"background:{colour}"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chart:
@@ -60,6 +70,7 @@ class Chart:
     """Where numbers stand on the axis; None lets matplotlib choose."""
     log_x: bool = False
     """Whether the axis is logarithmic."""
+    log_y: bool = False
     slanted: bool = False
     """Whether the words on the axis are long, and slanted to fit."""
     whole: bool = False
@@ -75,9 +86,7 @@ class Chart:
             self.draw(axes, PAINTS)
             drawing = inline_svg(figure, name, f"{self.title}: {self.y_label} over {self.x_label}")
         keys = (
-            tag("span", tag("i", style=f"background:var(--{line.role})"), text(line.name), class_="key")
-            for line in self.lines
-            if line.name
+            tag("span", tag("i", style=line.key), text(line.name), class_="key") for line in self.lines if line.name
         )
         return tag("figure", tag("figcaption", tag("h3", text(self.title)), *keys), drawing)
 
@@ -98,8 +107,10 @@ class Chart:
 
     def draw(self, axes: "matplotlib.axes.Axes", colours: Mapping[str, str]) -> None:
         """Draw the curves and dress the axes."""
-        from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+        from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+        if self.log_y:
+            axes.set_yscale("log", nonpositive="mask")
         for line in self.lines:
             colour = colours[line.role]
             if line.low is not None and line.high is not None and line.dots == "only":
@@ -119,18 +130,22 @@ class Chart:
         axes.set_ylim(*self.y_range)
         if self.log_x:
             axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.xaxis.set_minor_locator(NullLocator())
         if self.x_ticks is not None:
             axes.set_xticks(self.x_ticks)
         elif self.whole:
             axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: self.x_axis(value)))
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: self.y_axis(value)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: printable(self.x_axis(value))))
+        if self.log_y:
+            axes.yaxis.set_minor_formatter(NullFormatter())
+        else:
+            axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: printable(self.y_axis(value))))
         if self.slanted:
             for label in axes.get_xticklabels():
                 label.set(rotation=35, horizontalalignment="right", rotation_mode="anchor")
-        axes.set_xlabel(self.x_label, color=colours["muted"])
-        axes.set_ylabel(self.y_label, color=colours["muted"])
+        axes.set_xlabel(printable(self.x_label), color=colours["muted"])
+        axes.set_ylabel(printable(self.y_label), color=colours["muted"])
         dress(axes, colours)

@@ -43,6 +43,7 @@ def page_style() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=r"Glyph .* missing", category=UserWarning)  # the browser has it
         mpl.rcdefaults()
         mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "vitrail", "font.size": 10})
+        mpl.rcParams["text.parse_math"] = False  # also of ticks, which are made while it is drawn
         yield
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from vitrail.base.numbers import check_whole
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.base.trackers import TrackerName
 from vitrail.model.patches import Size
@@ -136,9 +137,9 @@ class Changes:
         kind = ObjectiveConfig.members.get(self.settings.get("objective.kind", "classification"))
         return kind is None or bool(kind.needs_labels)
 
-    def batch_of(self, draft: Draft) -> Any:
-        """Return the requested batch, or that of a draft; one that is set by path may be anything."""
-        return self._value("batch", draft.batch)
+    def batch_of(self, draft: Draft) -> int:
+        """Return the requested batch, or that of a draft."""
+        return check_whole("batch", self._value("batch", draft.batch))
 
     def data_config(self, where: str) -> DataConfig:
         """Return the data of a new run."""

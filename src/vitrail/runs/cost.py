@@ -38,7 +38,7 @@ def costs(run: Run, steps: int) -> RunCost:
         cost_of_model,
         images_per_second=speed,
         gflops_per_second=rate / 1e9,
-        share_of_peak=rate / (matmul_peak(ranks.device) * ranks.world),
+        share_of_peak=rate / (matmul_peak(ranks.device, torch.get_num_threads()) * ranks.world),
         core_hours=seconds * cores / 3600,
         exaflops=flops / 1e18,
     )
@@ -52,7 +52,8 @@ def training_flops(config: RunConfig, steps: int) -> float:
     """
     macs = 0
     for begin, end, size in config.phases:
-        macs += max(min(end, steps) - begin, 0) * cost(replace(config.model, image_size=size)).macs
+        if (count := min(end, steps) - begin) > 0:
+            macs += count * cost(replace(config.model, image_size=size)).macs
     flops = FLOPS_PER_MAC * macs * config.batch * config.objective.flops_factor(config.model)
     if config.optimizer.frozen:
         flops *= _counted(config.model, config.optimizer.frozen) / _counted(config.model, ())

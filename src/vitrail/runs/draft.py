@@ -7,7 +7,7 @@ from vitrail.base.numbers import check_whole
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.family import ModelConfig
-from vitrail.runs.config import StartConfig
+from vitrail.runs.config import Stage, StartConfig
 from vitrail.training.classification import ClassificationConfig
 from vitrail.training.learner import ObjectiveConfig
 from vitrail.training.optimizers import OptimizerConfig
@@ -40,6 +40,7 @@ class Draft:
     batch: int
     steps: int
     averaging: float | None = None
+    stages: tuple[Stage, ...] = ()
 
     def lasting(self, steps: int) -> "Draft":
         """Return the draft with another length; a shorter run also warms up and cools down faster."""

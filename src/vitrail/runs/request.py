@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field, fields, replace
 
-from vitrail.base.errors import ConfigError
 from vitrail.base.numbers import check_whole
 from vitrail.model.build import configure
 from vitrail.model.patches import Size
@@ -69,8 +68,6 @@ def fill(
 ) -> RunConfig:
     """Make a run from a draft: add its data, length and cadence, then the single settings."""
     batch = changes.batch_of(draft)
-    if not isinstance(batch, int) or batch < 1:
-        raise ConfigError(f"batch is {batch!r}, but must be a whole number of images, at least 1.")
     if epochs is not None:
         steps = max(round(epochs * len(data.train) / batch), 1)
     draft = draft if steps is None else draft.lasting(steps)

@@ -5,6 +5,7 @@ import time
 from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -114,8 +115,12 @@ def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:
     return late[len(late) // 4]
 
 
-def matmul_peak(device: torch.device, side: int = 1024, rounds: int = 5) -> float:
-    """Measure the FLOP/s of a large matrix product in float32, for comparison with a step."""
+@cache
+def matmul_peak(device: torch.device, threads: int, side: int = 1024, rounds: int = 5) -> float:  # noqa: ARG001
+    """Measure the FLOP/s of a large matrix product in float32, for comparison with a step.
+
+    One measurement serves all runs of a process with as many `threads`.
+    """
     one, other = torch.ones(side, side, device=device), torch.ones(side, side, device=device)
     best = float("inf")
     for _ in range(rounds):

@@ -6,53 +6,61 @@ import json
 import platform
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from vitrail.base.errors import VitrailError
+from vitrail.base.errors import ConfigError, VitrailError
 from vitrail.base.files import cache_folder, write_whole
 from vitrail.base.notes import Note
 from vitrail.base.processor import describe_processor
-from vitrail.runtime.choice import PACKAGES, EngineChoice, EngineName, Precision, install_command, missing_packages
+from vitrail.runtime.choice import PACKAGES, EngineChoice, EngineName, install_command, missing_packages
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.timing import time_engine
 
 CANDIDATES: tuple[EngineName, ...] = ("torch", "compiled", "onnxruntime", "openvino")
+QUANTISED: tuple[EngineName, ...] = ("onnxruntime", "openvino")
+"""Those that compute in int8."""
 MOST_ANSWERS = 256
 """Measurements that are stored; older ones make room."""
 
 
-def fastest(engine: TorchEngine, precision: Precision | None, *, batch: int, note: Note) -> EngineName:
+def fastest(engine: TorchEngine, choice: EngineChoice, *, batch: int, note: Note) -> EngineName:
     """Return the name of the fastest engine for a model; elsewhere than on a CPU that is torch."""
     if engine.device.type != "cpu":
         return "torch"
+    names = QUANTISED if choice.precision == "int8" else CANDIDATES
     for name in PACKAGES:
         if missing_packages(name):
             note(f"{name} is not installed and was not tried; to have it, run `{install_command(name)}`.")
-    key = _key(engine, precision, batch)
+    key = _key(engine, choice, batch)
     stored = _stored().get(key)
-    if isinstance(stored, dict) and stored.get("engine") in CANDIDATES and not missing_packages(stored["engine"]):
+    if isinstance(stored, dict) and stored.get("engine") in names and not missing_packages(stored["engine"]):
         return stored["engine"]
     note(f"every engine is measured once with {batch} images at a time; that takes minutes, and is stored.")
-    speeds = _measured(engine, precision, batch, note)
+    speeds = _measured(engine, choice, names, batch, note)
+    if not speeds:
+        raise ConfigError(f"none of {' and '.join(names)} runs this model in int8; use float32.")
     best = max(speeds, key=lambda name: speeds[name])
     note(f"{best} is the fastest: " + ", ".join(f"{name} {speed:.1f} images/s" for name, speed in speeds.items()) + ".")
     _store(key, {"engine": best, "images_per_second": speeds})
     return best
 
 
-def _measured(engine: TorchEngine, precision: Precision | None, batch: int, note: Note) -> dict[EngineName, float]:
+def _measured(
+    engine: TorchEngine, choice: EngineChoice, names: tuple[EngineName, ...], batch: int, note: Note
+) -> dict[EngineName, float]:
     """Return the images in a second of every engine that is installed and runs the model."""
     from vitrail.runtime.make import make_engine
 
     speeds: dict[EngineName, float] = {}
-    for name in CANDIDATES:
+    for name in names:
         if missing_packages(name):
             continue
         try:
-            candidate = make_engine(engine, EngineChoice(engine=name, precision=precision), batch=batch, note=note)
+            candidate = make_engine(engine, replace(choice, engine=name), batch=batch, note=note)
             speeds[name] = time_engine(candidate, batch, seconds=1.0).images_per_second
         except (VitrailError, RuntimeError) as error:  # a compiler that is missing, a graph that cannot be written
             if name == "torch":
@@ -72,8 +80,8 @@ def machine_facts() -> dict[str, Any]:
     return {"machine": platform.machine(), **named, "threads": torch.get_num_threads(), "versions": versions}
 
 
-def _key(engine: TorchEngine, precision: Precision | None, batch: int) -> str:
-    facts = [engine.digest, precision, batch, machine_facts()]
+def _key(engine: TorchEngine, choice: EngineChoice, batch: int) -> str:
+    facts = [engine.digest, choice.precision, choice.merge_tokens, batch, machine_facts()]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 

@@ -49,9 +49,15 @@ class Card:
     model: str = ""
     """The model in a few words."""
     grid: tuple[int, int] | None = None
-    """Rows and columns of patches, for attention maps."""
+    """Rows and columns of patches; None where there are none."""
     prefix: int = 0
     """Tokens before those of the patches."""
+    attention_shape: tuple[int, int] = (0, 0)
+    """Blocks and heads of the model that have attention maps."""
+    attention_blocks: tuple[int, ...] = ()
+    """The blocks whose maps are in the output `attention`, in its order."""
+    merge_tokens: int = 0
+    """How many tokens each block merges into others."""
     source: str | None = None
     """SHA-256 of the file that it was made from."""
     versions: dict[str, str] = field(default_factory=dict)

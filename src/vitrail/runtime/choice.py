@@ -1,10 +1,12 @@
 """Which engine runs a network, and with which numbers; imports neither torch nor a runtime."""
 
+import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Literal, get_args
 
 from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.base.numbers import MOST_MERGED, check_whole
 
 EngineName = Literal["auto", "torch", "compiled", "onnxruntime", "openvino"]
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -26,18 +28,25 @@ class EngineChoice:
     """The runtime; `auto` measures all that are installed, once for a model and machine, and takes the fastest."""
     precision: Precision | None = None
     """The numbers that it computes with; None takes those of the weights."""
+    calibrate: str | os.PathLike[str] | None = None
+    """With int8: images that show the range of every layer, whatever `vitrail.data.open` opens."""
+    merge_tokens: int = 0
+    """How many tokens each block merges into others; 0 merges none."""
 
     def __post_init__(self) -> None:
-        """Refuse names of neither."""
+        """Refuse names of neither, and settings that nothing would read."""
         for name, value, choices in (("engine", self.engine, ENGINES), ("precision", self.precision, PRECISIONS)):
             if value is not None and value not in choices:
                 near = did_you_mean(str(value), choices)
                 raise ConfigError(f"`{name}` is {value!r}, but must be one of {', '.join(choices)}.{near}")
+        if self.calibrate is not None and self.precision != "int8":
+            raise ConfigError("`calibrate` is for int8 alone; give `precision=int8` beside it, or leave it out.")
+        check_whole("merge_tokens", self.merge_tokens, least=0, most=MOST_MERGED)
 
     @property
     def given(self) -> bool:
         """Whether anything but the usual was chosen."""
-        return self.engine is not None or self.precision is not None
+        return self != EngineChoice()
 
 
 def missing_packages(engine: str) -> tuple[str, ...]:

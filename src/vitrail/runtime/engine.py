@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import check_device
@@ -22,6 +22,7 @@ from vitrail.checkpoint.files import weights_digest
 from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.data.transforms import normalise
 from vitrail.model.contract import Model
+from vitrail.model.merging import check_merging
 from vitrail.model.patches import size_text
 
 _FROZEN: dict[str, str | int | bool | Callable[..., Any]] = {"freezing": True}
@@ -78,10 +79,13 @@ class TorchEngine:
     compiled_batch: int | None = None
     """How many images torch.compile sees at once: others are split or padded, for another size would compile again.
     None does not compile. The compiler takes the weights as constants, and packs them for its products."""
+    merge_tokens: int = 0
+    """How many tokens each block merges into others."""
 
     def __post_init__(self) -> None:
-        """Refuse a model on a device that cannot compute, and leave training mode."""
+        """Refuse a model on a device that cannot compute, or whose tokens cannot be merged; leave training mode."""
         check_device(self.device)
+        check_merging(self.model.config, self.merge_tokens)
         self.model.eval()
 
     @property
@@ -118,7 +122,8 @@ class TorchEngine:
     def digest(self) -> str:
         """SHA-256 of the weights as they are now, and of the model's settings."""
         settings = json.dumps(to_dict(self.model.config), sort_keys=True)
-        return hashlib.sha256(f"{weights_digest(self.model)} {settings}".encode()).hexdigest()
+        merged = f" {self.merge_tokens} tokens merged" if self.merge_tokens else ""
+        return hashlib.sha256(f"{weights_digest(self.model)} {settings}{merged}".encode()).hexdigest()
 
     @property
     def concurrent(self) -> bool:
@@ -128,12 +133,13 @@ class TorchEngine:
     @torch.inference_mode()
     def logits(self, pixels: PixelBatch) -> Logits:
         """Return the score of every class."""
-        return self._in_batches(self.model if self.compiled_batch is None else self._compiled, pixels)
+        return self._in_batches(self._network if self.compiled_batch is None else self._compiled, pixels)
 
     @torch.inference_mode()
     def features(self, pixels: PixelBatch) -> Representation:
         """Return the input of the last linear layer."""
-        return self._in_batches(self.model.features if self.compiled_batch is None else self._compiled_features, pixels)
+        features = self._network.features if self.compiled_batch is None else self._compiled_features
+        return self._in_batches(features, pixels)
 
     def _in_batches(self, network: Callable[[Images], Tensor], pixels: PixelBatch) -> Tensor:
         """Call the network, with as many images at once as it was compiled for."""
@@ -148,12 +154,34 @@ class TorchEngine:
         return normalise(pixels.to(self.device), self.preprocessing).to(self.dtype)
 
     @cached_property
+    def _network(self) -> Any:
+        return self.model if not self.merge_tokens else Merged(self.model, self.merge_tokens)
+
+    @cached_property
     def _compiled(self) -> Callable[[Images], Tensor]:
-        return torch.compile(self.model, options=_FROZEN)
+        return torch.compile(self._network, options=_FROZEN, dynamic=False)  # one size, also beside another engine's
 
     @cached_property
     def _compiled_features(self) -> Callable[[Images], Tensor]:
-        return torch.compile(self.model.features, options=_FROZEN)
+        return torch.compile(self._network.features, options=_FROZEN, dynamic=False)
+
+
+class Merged(nn.Module):
+    """A model that merges tokens in each block."""
+
+    def __init__(self, model: Model, merge_tokens: int) -> None:
+        super().__init__()
+        check_merging(model.config, merge_tokens)
+        self.model: Any = model
+        self.merge_tokens = merge_tokens
+
+    def forward(self, images: Images) -> Tensor:
+        """Return the score of every class."""
+        return self.model(images, merge_tokens=self.merge_tokens)
+
+    def features(self, images: Images) -> Tensor:
+        """Return the input of the last linear layer."""
+        return self.model.features(images, merge_tokens=self.merge_tokens)
 
 
 def torch_engine(model: Model) -> tuple[TorchEngine, tuple[str, ...]]:

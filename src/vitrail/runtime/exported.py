@@ -11,7 +11,7 @@ from vitrail.data.preprocessing import PRESETS, Preprocessing, preset
 from vitrail.runtime.card import KEY, Card, check_digest, read_card
 from vitrail.runtime.choice import EngineChoice, EngineName, check_session
 from vitrail.runtime.onnx_properties import read_properties
-from vitrail.runtime.session import Session
+from vitrail.runtime.session import Session, fits
 
 ENGINES: dict[str, tuple[EngineName, ...]] = {".onnx": ("onnxruntime", "openvino"), ".xml": ("openvino",)}
 """The engines that run each kind of file, the usual one first."""
@@ -44,6 +44,9 @@ def open_exported(
     A file of another tool says nothing about itself; `architecture` is then the name of a preset of preprocessing.
     """
     file = Path(path)
+    for name, value in (("calibrate", choice.calibrate), ("merge_tokens", choice.merge_tokens)):
+        if value:
+            raise ConfigError(f"{file} is a graph that was exported with its settings; leave out `{name}`.")
     engine = _engine(file, choice)
     check_session(engine)
     if not file.is_file():
@@ -79,21 +82,14 @@ def check_card(card: Card, session: Session, path: Path) -> None:
     problems += [
         f"{name} of {list(graph[name])} where {width} numbers were to be"
         for name, width in widths.items()
-        if name in card.outputs and name in graph and not _fits(graph[name], (None, width))
+        if name in card.outputs and name in graph and not fits(graph[name], (None, width))
     ]
-    if session.kind != kind or not _fits(session.shape, (None, *shape)):
+    if session.kind != kind or not fits(session.shape, (None, *shape)):
         problems.append(f"an input of {session.kind} and {list(session.shape)} for {card.entry}s of {list(shape)}")
     if card.labels is not None and len(card.labels) != card.num_classes:
         problems.append(f"{len(card.labels)} names of {card.num_classes} classes")
     if problems:
         raise CheckpointError(f"{path} contradicts its own facts: {'; '.join(problems)}; export the model again.")
-
-
-def _fits(shape: tuple[int | None, ...], expected: tuple[int | None, ...]) -> bool:
-    """Return whether a shape may be another; None is any size."""
-    return len(shape) == len(expected) and all(
-        side is None or other is None or side == other for side, other in zip(shape, expected, strict=True)
-    )
 
 
 def _engine(path: Path, choice: EngineChoice) -> EngineName:

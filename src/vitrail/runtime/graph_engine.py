@@ -1,7 +1,7 @@
 """An engine around a graph that another runtime runs."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
@@ -12,7 +12,7 @@ from vitrail.base.shapes import Logits, PixelBatch, Representation
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.transforms import normalise
 from vitrail.model.info import ModelInfo
-from vitrail.runtime.card import Entry
+from vitrail.runtime.card import Card, Entry
 from vitrail.runtime.choice import Precision
 from vitrail.runtime.exported import Exported
 from vitrail.runtime.session import Session
@@ -39,6 +39,8 @@ class GraphEngine:
     """The numbers that it computes with."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The graph's own name for each output, where it is another."""
+    card: Card | None = None
+    """What the file says about itself; None for the graph of a model in memory."""
     concurrent: bool = False
     """The runtime has threads of its own, so that one call at a time keeps all cores busy."""
 
@@ -73,12 +75,19 @@ class GraphEngine:
 
     def output(self, name: str, pixels: PixelBatch) -> torch.Tensor:
         """Return one output of the graph for images at the model's size."""
-        own = self.names.get(name, name)
-        if own not in self.session.outputs:
-            listed = ", ".join(self.session.outputs)
-            raise InputError(f"the graph has no output {name}, only {listed}; export the model with `vitrail export`.")
-        (values,) = self.session.run(self.inputs(pixels), [own])
-        return torch.from_numpy(np.asarray(values))
+        (values,) = self.some_outputs((name,), pixels)
+        return values
+
+    def some_outputs(self, names: Sequence[str], pixels: PixelBatch) -> list[torch.Tensor]:
+        """Return several outputs of one pass."""
+        own = [self.names.get(name, name) for name in names]
+        for name, graph_name in zip(names, own, strict=True):
+            if graph_name not in self.session.outputs:
+                listed = ", ".join(self.session.outputs)
+                raise InputError(
+                    f"the graph has no output {name}, only {listed}; export the model with `vitrail export`."
+                )
+        return [torch.from_numpy(np.asarray(values)) for values in self.session.run(self.inputs(pixels), own)]
 
     def inputs(self, pixels: PixelBatch) -> np.ndarray:
         """Return what the graph takes for images at the model's size."""
@@ -115,6 +124,7 @@ def exported_engine(exported: Exported) -> tuple[GraphEngine, ModelInfo]:
         entry=card.entry,
         precision=card.precision,
         names=exported.names,
+        card=card,
     )
     info = ModelInfo(
         labels=card.labels,

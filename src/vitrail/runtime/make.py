@@ -11,10 +11,12 @@ from vitrail.base.notes import Note, unheard
 from vitrail.base.processor import has_bfloat16
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
-from vitrail.runtime.choice import EngineChoice, Precision, check_installed
+from vitrail.runtime.calibration import read_calibration
+from vitrail.runtime.choice import PACKAGES, EngineChoice, Precision, check_installed, check_session
 from vitrail.runtime.engine import Engine, TorchEngine
 from vitrail.runtime.graph_engine import GraphEngine
-from vitrail.runtime.stored_graph import stored_graph
+from vitrail.runtime.quantise import check_classes
+from vitrail.runtime.stored_graph import stored_graph, stored_int8
 
 DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 BATCH = 8
@@ -31,25 +33,32 @@ def make_engine(engine: TorchEngine, choice: EngineChoice, *, batch: int | None 
     if name == "auto":
         from vitrail.runtime.auto import fastest
 
-        name = fastest(engine, choice.precision, batch=batch or BATCH, note=note)
+        name = fastest(engine, choice, batch=batch or BATCH, note=note)
     if name in ("torch", "compiled"):
-        cast = replace(engine, model=_in_precision(engine.model, choice.precision))
+        model = _in_precision(engine.model, choice.precision)
+        cast = replace(engine, model=model, merge_tokens=choice.merge_tokens)
         return replace(cast, compiled_batch=batch or BATCH) if name == "compiled" else cast
-    return _graph_engine(name, engine.model, engine.preprocessing, choice.precision or "float32", note)
+    return _graph_engine(name, engine.model, engine.preprocessing, choice, note)
 
 
 def check_choice(choice: EngineChoice, device: torch.device) -> None:
     """Refuse an engine that is not installed, and a precision that this processor or engine does not have."""
     name = choice.engine or "torch"
-    if name not in ("auto", "torch", "compiled"):
+    if name in PACKAGES:
         check_installed(name)
-        if device.type != "cpu":
-            raise ConfigError(f"`engine={name}` computes on the CPU, but the model is on {device}; give `device=cpu`.")
+    if (name in PACKAGES or choice.precision == "int8") and device.type != "cpu":
+        what = f"`engine={name}`" if name in PACKAGES else "int8"
+        raise ConfigError(f"{what} computes on the CPU, but the model is on {device}; give `device=cpu`.")
     if choice.precision == "int8":
-        raise ConfigError(
-            "int8 needs images that show the range of every layer; export the model first, with `int8` and the images "
-            "as `calibrate`, and give that file."
-        )
+        if name in ("torch", "compiled"):
+            raise ConfigError(
+                f"`engine={name}` does not compute in int8; give `engine=onnxruntime` or `engine=openvino`, or `auto`."
+            )
+        if choice.calibrate is None:
+            raise ConfigError(
+                "int8 needs images that show the range of every layer; give some like those that the model will see, a "
+                "few hundred, as `calibrate`, or a file that was exported in int8."
+            )
     if choice.precision == "bfloat16" and device.type == "cpu":
         if name == "onnxruntime":
             raise ConfigError("ONNX Runtime has no bfloat16 on CPUs; choose another `engine`, or float32.")
@@ -65,9 +74,15 @@ def _in_precision(model: Model, precision: Precision | None) -> Model:
     return copy.deepcopy(model).to(dtype)
 
 
-def _graph_engine(name: str, model: Model, pixels: Preprocessing, precision: Precision, note: Note) -> GraphEngine:
+def _graph_engine(name: str, model: Model, pixels: Preprocessing, choice: EngineChoice, note: Note) -> GraphEngine:
     """Return an engine for the graph of a model, which is stored for the next time."""
-    graph, source = stored_graph(_in_precision(model, "float32"), pixels, note)
+    precision = choice.precision or "float32"
+    if precision == "int8":
+        check_classes(model.config.num_classes)
+    graph, source = stored_graph(_in_precision(model, "float32"), pixels, note, merge_tokens=choice.merge_tokens)
+    if precision == "int8" and choice.calibrate is not None:
+        check_session("onnxruntime")  # it quantises for both
+        graph, source = stored_int8(graph, source, read_calibration(choice.calibrate, pixels, "pixels"), note)
     session: Any
     if name == "onnxruntime":
         from vitrail.runtime.onnxruntime_session import OnnxRuntimeSession

@@ -24,16 +24,22 @@ def onnx_bytes(program: ExportedProgram, names: Sequence[str], *, opset: int = O
     check_opset(opset)
     for package in ("onnx", "onnxscript"):
         require(package, extra="onnx", purpose="writing an ONNX file")
-    with _quiet():
-        exported = torch.onnx.export(
-            program,
-            input_names=["images"],
-            output_names=list(names),
-            opset_version=opset,
-            external_data=False,
-            dynamo=True,
-            verbose=False,
-        )
+    try:
+        with _quiet():
+            exported = torch.onnx.export(
+                program,
+                input_names=["images"],
+                output_names=list(names),
+                opset_version=opset,
+                external_data=False,
+                dynamo=True,
+                verbose=False,
+            )
+    except (torch.onnx.OnnxExporterError, RuntimeError) as error:
+        raise InputError(
+            f"the model has a step that ONNX {opset} cannot express ({' '.join(str(error).split())[:200]}); try a "
+            "newer `opset`, or write a .pt2."
+        ) from error
     if exported is None:
         raise InputError("torch did not return an ONNX program.")
     proto = exported.model_proto

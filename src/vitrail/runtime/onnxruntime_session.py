@@ -34,18 +34,19 @@ class OnnxRuntimeSession:
         source = model if isinstance(model, bytes) else os.fspath(model)
         try:
             self.session = runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # its errors share no class but this
+            inputs, outputs = self.session.get_inputs(), self.session.get_outputs()
+            names = [value.name for value in inputs]
+            self.outputs = tuple(value.name for value in outputs)
+            self.properties = dict(self.session.get_modelmeta().custom_metadata_map)
+        except Exception as error:  # its errors share no class but this, and names that are not UTF-8 are Python's own
             logging.getLogger("vitrail").debug("ONNX Runtime: %s", error)
             raise CheckpointError(
                 f"{called} does not run in ONNX Runtime {self.version}: {' '.join(str(error).split())[:200]}"
             ) from None
-        inputs, outputs = self.session.get_inputs(), self.session.get_outputs()
-        check_inputs([value.name for value in inputs], called)
-        self.input = inputs[0].name
+        check_inputs(names, called)
+        self.input = names[0]
         self.shape, self.kind = _sides(inputs[0].shape), _KINDS.get(inputs[0].type, inputs[0].type)
-        self.outputs = tuple(value.name for value in outputs)
         self.output_shapes = tuple(_sides(value.shape) for value in outputs)
-        self.properties = dict(self.session.get_modelmeta().custom_metadata_map)
 
     def run(self, images: np.ndarray, outputs: Sequence[str]) -> list[Any]:
         """Return the named outputs for a batch."""

@@ -11,7 +11,7 @@ from vitrail.base.errors import CheckpointError
 from vitrail.base.extras import require
 from vitrail.runtime.card import KEY
 from vitrail.runtime.choice import PACKAGES, Precision
-from vitrail.runtime.session import check_inputs, run_error
+from vitrail.runtime.session import check_inputs, fits, run_error
 
 HINTS: dict[Precision, str] = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
 """In which numbers it computes what is not quantised; left to itself, it takes bfloat16 where the processor has it."""
@@ -60,9 +60,11 @@ class OpenVinoSession:
         request = getattr(self.requests, "own", None)
         if request is None:
             request = self.requests.own = self.compiled.create_infer_request()
+        if not fits(images.shape, self.shape):  # it would take other shapes, and compute something
+            raise run_error(self.called, f"OpenVINO {self.version}", images, f"the graph takes {list(self.shape)}.")
         try:
             request.infer([images])
-        except RuntimeError as error:
+        except Exception as error:  # of several kinds, by what does not fit
             raise run_error(self.called, f"OpenVINO {self.version}", images, error) from None
         return [request.get_output_tensor(self.places[name]).data.copy() for name in outputs]
 

@@ -47,6 +47,20 @@ class Quantised:
     kept: tuple[str, ...]
     """Layers that stay in float32, the costliest first."""
 
+    def summary(self, images: int) -> str:
+        """Say in a sentence what was done, and how many of the compared images keep their first class."""
+        kept = f"; {len(self.kept)} stay in float32: {', '.join(self.kept)}" if self.kept else ""
+        return (
+            f"{self.layers} layers are in int8{kept}; of {images} images {self.agreement:.1%} have the first class "
+            "that they have in float32."
+        )
+
+
+def check_classes(classes: int) -> None:
+    """Refuse a model without classes, since it is by first classes that layers are left in float32."""
+    if not classes:
+        raise ConfigError("int8 is checked by the first class of images, but the model has no classes; use float32.")
+
 
 def quantise(content: bytes, images: Calibration, *, agreement: float, threads: int, note: Note) -> Quantised:
     """Quantise a graph; until `agreement` is reached, from 0 to 1, the costliest layers stay in float32."""
@@ -80,7 +94,7 @@ def quantise(content: bytes, images: Calibration, *, agreement: float, threads: 
     if high == len(order):
         raise ConfigError(
             f"even with one layer in int8 fewer than {agreement:.1%} of the images have the same first class; "
-            "lower `agreement`, or export the model in float32."
+            "export it with a lower `agreement`, or use float32."
         )
     names = tuple(layers[node] for node in order[:high])
     return Quantised(content=best, agreement=reached, layers=len(layers) - high, kept=names)

@@ -44,7 +44,14 @@ class Session(Protocol):
         """Return the named outputs for a batch, as arrays."""
 
 
-def run_error(called: str, runtime: str, images: np.ndarray, error: Exception) -> CheckpointError:
+def fits(shape: Sequence[int | None], expected: Sequence[int | None]) -> bool:
+    """Return whether a shape may be another; None is any size."""
+    return len(shape) == len(expected) and all(
+        side is None or other is None or side == other for side, other in zip(shape, expected, strict=True)
+    )
+
+
+def run_error(called: str, runtime: str, images: np.ndarray, error: Exception | str) -> CheckpointError:
     """Return the error for a graph that does not get through a batch."""
     shape = "x".join(map(str, images.shape))
     reason = " ".join(str(error).split())[:200]

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,17 +18,50 @@ from vitrail.runtime.card import KEY, NO_DIGEST, check_digest, signed
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.graph import Graph, make_program
 from vitrail.runtime.onnx_graph import onnx_bytes, with_properties
+from vitrail.runtime.quantise import Calibration, quantise
 
 VERSION = 2
 """Goes up whenever the same model makes another graph."""
+AGREEMENT = 0.99
+"""How many of the compared images keep their first class in int8, where the user does not say."""
 
 
-def stored_graph(model: Model, preprocessing: Preprocessing, note: Note) -> tuple[bytes | Path, str]:
+def stored_graph(
+    model: Model, preprocessing: Preprocessing, note: Note, *, merge_tokens: int = 0
+) -> tuple[bytes | Path, str]:
     """Return the ONNX graph of a model that takes pixels, and the digest that names it.
 
     It is a file in the user's cache, made when it is not there; where none can be written, it is in memory.
     """
-    facts = [VERSION, torch.__version__, TorchEngine(model, preprocessing).digest, to_dict(preprocessing)]
+    network = TorchEngine(model, preprocessing, merge_tokens=merge_tokens)
+
+    def make() -> bytes:
+        note("the graph of the model is being made, once; that may take a minute.")
+        graph = Graph(model, preprocessing, entry="pixels", merge_tokens=merge_tokens)
+        return onnx_bytes(make_program(graph), graph.names)
+
+    return stored([VERSION, torch.__version__, network.digest, to_dict(preprocessing)], make, note)
+
+
+def stored_int8(
+    graph: bytes | Path, source: str, images: Calibration, note: Note, *, agreement: float = AGREEMENT
+) -> tuple[bytes | Path, str]:
+    """Return a graph in int8, calibrated with images, and the digest that names it; it is stored like the other."""
+    shown = hashlib.sha256(images.shown.tobytes()).hexdigest()
+    compared = hashlib.sha256(images.compared.tobytes()).hexdigest()
+
+    def make() -> bytes:
+        note("the graph is being quantised, once for these images; that may take minutes.")
+        content = graph if isinstance(graph, bytes) else graph.read_bytes()
+        result = quantise(content, images, agreement=agreement, threads=torch.get_num_threads(), note=note)
+        note(result.summary(len(images.compared)))
+        return result.content
+
+    return stored([VERSION, source, shown, compared, agreement], make, note)
+
+
+def stored(facts: list[Any], make: Callable[[], bytes], note: Note) -> tuple[bytes | Path, str]:
+    """Return a file of the cache that facts name, made when it is not there, and the digest of the facts."""
     source = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     try:
         path = cache_folder() / "graphs" / f"{source}.onnx"
@@ -34,9 +69,7 @@ def stored_graph(model: Model, preprocessing: Preprocessing, note: Note) -> tupl
             return path, source
     except RuntimeError:  # a user without a home
         path = None
-    note("the graph of the model is being made, once; that may take a minute.")
-    graph = Graph(model, preprocessing, entry="pixels")
-    (content,) = signed([with_properties(onnx_bytes(make_program(graph), graph.names), {f"{KEY}.digest": NO_DIGEST})])
+    (content,) = signed([with_properties(make(), {f"{KEY}.digest": NO_DIGEST})])
     if path is not None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,8 +15,9 @@ from vitrail.base.files import write_whole
 from vitrail.checkpoint.store import versions
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
+from vitrail.model.trace import Selection
 from vitrail.runtime.card import KEY, NO_DIGEST, Card, Entry, signed
-from vitrail.runtime.graph import Graph, make_program
+from vitrail.runtime.graph import Graph, attention_blocks, make_program
 from vitrail.runtime.onnx_graph import OPSET, onnx_bytes, with_properties
 
 ExportFormat = Literal["onnx", "openvino", "pt2"]
@@ -35,7 +36,9 @@ def write_export(
     quantise: Quantise | None = None,
 ) -> Card:
     """Write a model, whole or not at all, and return the card of the file."""
-    graph = Graph(model, card.preprocessing, entry=card.entry, attention="attention" in card.outputs)
+    graph = Graph(
+        model, card.preprocessing, entry=card.entry, attention=card.attention_blocks, merge_tokens=card.merge_tokens
+    )
     program = make_program(graph)
     if form == "pt2":
         buffer = io.BytesIO()
@@ -75,10 +78,10 @@ def make_card(
     preprocessing: Preprocessing,
     *,
     entry: Entry,
-    attention: bool,
+    attention: Selection = None,
+    merge_tokens: int = 0,
     labels: tuple[str, ...] | None,
     source: str | None,
-    notes: tuple[str, ...] = (),
 ) -> Card:
     """Gather what a file will say about a model."""
     config = model.config
@@ -86,7 +89,9 @@ def make_card(
         raise ConfigError(
             f"preprocessing makes images of {preprocessing.image_size}, but the model takes {config.image_size}."
         )
-    graph = Graph(model, preprocessing, entry=entry, attention=attention)
+    blocks = attention_blocks(config, attention)
+    graph = Graph(model, preprocessing, entry=entry, attention=blocks, merge_tokens=merge_tokens)
+    merged = (f"each block merges {merge_tokens} tokens into others that are alike.",) if merge_tokens else ()
     return Card(
         entry=entry,
         preprocessing=preprocessing,
@@ -97,8 +102,11 @@ def make_card(
         model=config.summary,
         grid=config.grid,
         prefix=config.num_prefix,
+        attention_shape=config.attention_shape,
+        attention_blocks=blocks,
+        merge_tokens=merge_tokens,
         source=source,
         versions=versions(),
         provenance=json.loads(json.dumps(dict(model.info.provenance), default=str)),
-        notes=notes,
+        notes=merged,
     )

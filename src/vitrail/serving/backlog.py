@@ -41,7 +41,7 @@ class Backlog:
         return sum(map(len, self.queues))
 
     def ahead(self, images: int) -> int:
-        """Return how many images are taken before the last one of a request that comes now with so many."""
+        """Return how many images would be taken before the last of a new request of N images."""
         return sum(queue.ahead(images) for queue in self.queues)
 
     def dead(self) -> list[Ticket]:

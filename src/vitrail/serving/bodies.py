@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from python_multipart.exceptions import MultipartParseError
+from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from vitrail.serving.refusals import GoneError, Refusal
@@ -132,22 +132,20 @@ def _of_multipart(boundary: bytes, body: bytes, most: int) -> list[Upload]:
         name = options.get(b"filename", options.get(b"name", b"")).decode("utf-8", "replace")
         uploads.append(Upload(name=name[:LONGEST_NAME] or f"image {len(uploads)}", content=b"".join(content)))
 
-    parser = MultipartParser(
-        boundary,
-        {
-            "on_part_begin": begin,
-            "on_part_data": lambda data, start, stop: content.append(data[start:stop]),
-            "on_part_end": end_part,
-            "on_header_field": lambda data, start, stop: header.extend(data[start:stop]),
-            "on_header_value": lambda data, start, stop: value.extend(data[start:stop]),
-            "on_header_end": end_header,
-            "on_end": end,
-        },
-    )
+    calls: dict[str, Any] = {
+        "on_part_begin": begin,
+        "on_part_data": lambda data, start, stop: content.append(data[start:stop]),
+        "on_part_end": end_part,
+        "on_header_field": lambda data, start, stop: header.extend(data[start:stop]),
+        "on_header_value": lambda data, start, stop: value.extend(data[start:stop]),
+        "on_header_end": end_header,
+        "on_end": end,
+    }
     try:
+        parser = MultipartParser(boundary, calls)  # type: ignore[arg-type]
         parser.write(body)
         parser.finalize()
-    except MultipartParseError:
+    except FormParserError:  # also of a boundary that is too long
         ended = False
     if not ended:
         raise Refusal(422, "broken_body", "the body is not multipart/form-data, or a part of it is missing.")

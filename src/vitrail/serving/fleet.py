@@ -24,7 +24,7 @@ MOST_TRIES = 2
 LONGEST_PAUSE = 10.0
 """Seconds between attempts to start a worker that keeps ending, at most."""
 YOUNG = 1.0
-"""A worker that ends within so many seconds was not well to begin with."""
+"""Seconds; a worker that ends sooner could not work from the start."""
 STUCK = 60.0
 """Seconds after which work without an answer ends the worker; twice the deadline, if that is more."""
 DIED = {"wrong": [503, "the process that worked on it ended, and ended again when it was tried once more."]}

@@ -115,7 +115,7 @@ class FairQueue:
         return item
 
     def ahead(self, images: int) -> int:
-        """Return how many images are taken before the last one of a request that comes now with so many."""
+        """Return how many images would be taken before the last of a new request of N images."""
         return sum(min(images, len(items)) for items in self._tickets.values())
 
     def discard(self, ticket: Ticket) -> list[Item]:

@@ -19,7 +19,7 @@ class Counter:
         self._values: dict[Labels, float] = {}
 
     def add(self, amount: float = 1.0, **labels: str) -> None:
-        """Count so many more."""
+        """Add to the count."""
         key = tuple(sorted(labels.items()))
         self._values[key] = self._values.get(key, 0.0) + amount
 

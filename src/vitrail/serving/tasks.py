@@ -167,7 +167,11 @@ def _explainer(classifier: Classifier, source: ModelSource) -> Classifier:
     """Return what explains the answers of a classifier: itself, or the same weights in torch."""
     if isinstance(classifier.engine, TorchEngine) or source.reading.get("engine") is None:
         return classifier
-    reading = {name: value for name, value in source.reading.items() if name not in ("engine", "precision")}
+    reading = {
+        name: value
+        for name, value in source.reading.items()
+        if name not in ("engine", "precision", "calibrate", "merge_tokens")
+    }
     return Classifier.load(source.path, **reading)
 
 

@@ -8,7 +8,7 @@ from vitrail.model.mixer_settings import MixerConfig, WindowAttention, as_mixer
 from vitrail.runs.choose import choose_side
 from vitrail.runs.draft import Facts
 from vitrail.studies.bases import resnet, vit
-from vitrail.studies.study import Claim, Point, Study, Variant
+from vitrail.studies.study import Claim, Point, Study, Variant, crossed
 
 PLACES = {"input": "input", "every-layer": "every layer", "every-layer-shared": "every layer, shared"}
 TABLE_8 = {
@@ -56,19 +56,9 @@ RATES = (3e-4, 1e-3, 3e-3)
 
 
 def _pooling(facts: Facts, _: Sequence[str]) -> list[Variant]:
-    kinds = {"class token": "class-token", "mean": "mean"}
     adam = {"optimizer.name": "adam", "optimizer.beta2": 0.999}
-    return [
-        Variant(
-            name=f"{words}, rate {rate:g}",
-            line=words,
-            x=rate,
-            model=vit(facts, pool=pool),
-            settings=adam | {"schedule.peak": rate},
-        )
-        for words, pool in kinds.items()
-        for rate in RATES
-    ]
+    kinds = {"class token": vit(facts, pool="class-token"), "mean": vit(facts, pool="mean")}
+    return crossed(kinds, {f"rate {rate:g}": {"x": rate, "settings": adam | {"schedule.peak": rate}} for rate in RATES})
 
 
 POOLING = Study(
@@ -78,11 +68,7 @@ POOLING = Study(
     source="App. D.3, Fig. 9",
     variants=_pooling,
     x_label="learning rate",
-    claims=tuple(
-        Claim(better=f"{one}, rate {rate:g}", worse=f"{other}, rate {rate:g}")
-        for rate in RATES
-        for one, other in (("mean", "class token"),)
-    ),
+    claims=tuple(Claim(better=f"mean, rate {rate:g}", worse=f"class token, rate {rate:g}") for rate in RATES),
 )
 
 
@@ -96,7 +82,7 @@ def _shape(facts: Facts, _: Sequence[str]) -> list[Variant]:
             f"patch {side // cells}": {"patch_size": (side // cells, side // cells)} for cells in (4, PATCHES_FINE)
         },
     }
-    base = Variant(name="base", line="base", model=vit(facts, pool="mean"))
+    base = Variant(name="base", model=vit(facts, pool="mean"))
     return [base] + [
         Variant(name=name, line=line, model=vit(facts, pool="mean", **changes))
         for line, values in sizes.items()
@@ -137,6 +123,7 @@ AXIAL = Study(
     question="What does attention along rows and columns give, and cost?",
     paper="Axial-ViT-B beats ViT-B at equal patch size and costs more compute; AxialResNet is slow as written.",
     source="App. D.6, Fig. 13",
+    measures=("accuracy", "images_per_second"),
     variants=_axial,
     claims=(Claim(better="Axial-ViT", worse="ViT"), Claim(better="AxialResNet", worse="ResNet")),
     x_label="exaFLOPs of training",

@@ -59,4 +59,4 @@ def resnet(facts: Facts, *, axial: bool = False, **changes: Any) -> ModelConfig:
 def resnet_like(facts: Facts, model: ModelConfig) -> ModelConfig:
     """Return the ResNet whose multiply-accumulates are nearest to a model's, of widths in steps of 8."""
     goal = cost(model).macs
-    return min((resnet(facts, width=width) for width in range(8, 104, 8)), key=lambda one: abs(cost(one).macs - goal))
+    return min((resnet(facts, width=width) for width in range(8, 168, 8)), key=lambda one: abs(cost(one).macs - goal))

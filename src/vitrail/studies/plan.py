@@ -1,8 +1,8 @@
 """The plan of a study in its folder: `study.json`; the cells, and how a budget of minutes becomes steps.
 
-The rule: every run of a study has the same number of steps. Each variant's step and evaluation are timed once, before
-the first cell; the steps are as many as make all cells together fill the minutes. They are written into the plan, so
-that every process, and every resumed one, makes the same runs.
+The rule: every cell of a study has the same number of steps; the two runs of a chain share them. Each variant's step
+and evaluation are timed once, before the first cell; the steps are as many as make all cells together fill the minutes.
+They are written into the plan, so that every process, and every resumed one, makes the same runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ from vitrail.base.numbers import check_whole
 from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, setting_differences, to_dict
 from vitrail.runs.folder import write_json
-from vitrail.studies.study import Study, Variant, folder_name
+from vitrail.studies.study import Variant, folder_name
 
 PLAN, CELL = "study.json", "cell.json"
 FEWEST_STEPS = 20
 """Fewest steps of a run: with fewer, every variant is at chance."""
 OVERHEAD = 4.0
-"""Seconds of a cell outside its steps and its evaluation: data, model file, report."""
+"""Seconds of a run outside its steps and its evaluations: data, model file, report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class StudyPlan:
     seeds: int
     minutes: float | None
     steps: int
-    """Updates of each run."""
+    """Updates of each cell."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings of every variant, by its name."""
     images: tuple[str, ...] = ()
@@ -66,10 +66,12 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """Seconds of a step and of an evaluation of one variant."""
+    """What the cells of one variant take, in seconds, but for their number of steps."""
 
     step: float
-    evaluation: float
+    """Of each step of the plan: those of the two runs of a chain together."""
+    fixed: float
+    """Evaluations, and the rest outside of steps."""
 
 
 def cells_of(folder: Path, variants: Sequence[Variant], seeds: int) -> list[Cell]:
@@ -81,11 +83,10 @@ def cells_of(folder: Path, variants: Sequence[Variant], seeds: int) -> list[Cell
     ]
 
 
-def steps_within(study: Study, paces: Sequence[Pace], *, minutes: float, seeds: int, measured: float) -> int:
+def steps_within(paces: Sequence[Pace], *, minutes: float, seeds: int, measured: float) -> int:
     """Return the steps of each run that fill the minutes, or refuse too few and report how many are needed."""
-    runs = 1 if study.task == "train" else 2
-    fixed = measured + seeds * runs * sum(pace.evaluation + OVERHEAD for pace in paces)
-    step = seeds * sum(pace.step for pace in paces)  # both runs of a chain share the steps
+    fixed = measured + seeds * sum(pace.fixed for pace in paces)
+    step = seeds * sum(pace.step for pace in paces)
     steps = int((60 * minutes - fixed) / step)
     if steps < FEWEST_STEPS:
         need = (fixed + FEWEST_STEPS * step) / 60

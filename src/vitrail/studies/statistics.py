@@ -31,6 +31,11 @@ class PairedTest:
     count: int
 
     @property
+    def chance(self) -> str:
+        """The probability in words."""
+        return f"p = {self.p:.3f}" if self.p >= 0.001 else "p < 0.001"
+
+    @property
     def shown(self) -> bool:
         """Whether the difference is above 0 beyond the seeds' noise, at 5%."""
         return self.p < 0.05 and self.difference > 0

@@ -18,11 +18,15 @@ from vitrail.model.family import ModelConfig
 from vitrail.runs.draft import Facts
 
 Value = str | int | float
+OWN = ("seed", "steps", "minutes", "data.where", "data.others", "data.root", "data.split_seed")
+"""Settings of its runs that a study decides itself."""
 _STRANGE = re.compile(r"[^A-Za-z0-9.]+")
 Task = Literal["train", "enlarge", "transfer", "pretrain", "speed"]
 """What a cell does: train a classifier; train on small images and fine-tune on large ones; train on one data set and
 fine-tune on another; pre-train without labels and fine-tune; or time a forward pass."""
-Measure = Literal["accuracy", "fewshot", "images_per_second"]
+Measure = Literal["accuracy", "fewshot", "finetuned", "images_per_second", "largest_batch"]
+"""Figures of a cell: accuracy at its end, on few images of each class, and after fine-tuning on all of the last data
+set; images/s of a forward pass, and the largest batch whose training fits into memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +35,7 @@ class Variant:
 
     name: str
     line: str = ""
-    """The curve of the figure that it is a point of."""
+    """The curve of the figure that it is a point of; without one it is a point of every curve."""
     x: float | None = None
     """Its place on the figure's axis; None counts variants, and "compute" studies take the compute of each."""
     model: ModelConfig | None = None
@@ -44,8 +48,10 @@ class Variant:
     """Of "transfer": the number of the data set that it is first trained on; None for random weights."""
     target: int = 0
     """The number of the data set that it is measured on."""
-    image_size: int | None = None
-    """Of "enlarge" and "speed": the side of the images of the first run, or of the pass."""
+    image_sizes: tuple[int, ...] = ()
+    """Of "enlarge": the side of the images of each run."""
+    first: float = 0.5
+    """Of a chain: the share of the steps in its first run; the second has half of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +97,28 @@ class Study:
     points: tuple[Point, ...] = ()
     paper_label: str = ""
     """What the paper's points measure."""
-    data_sets: int = 1
-    """How many data sets it needs at least."""
-    chance: bool = True
-    """Whether different seeds give different results; speed has repetitions."""
+    data_sets: tuple[int, int] = (1, 1)
+    """How many data sets it takes, at least and at most."""
+
+    @property
+    def chained(self) -> bool:
+        """Whether a cell is two runs, which share the steps."""
+        return self.task in ("enlarge", "transfer", "pretrain") or "finetuned" in self.measures
+
+    def shares(self, variant: Variant) -> tuple[float, ...]:
+        """Return the share of the plan's steps that each run of a variant has."""
+        unlabelled = variant.model is not None and not variant.model.num_classes
+        single = {"transfer": variant.source is None, "pretrain": not unlabelled}.get(self.task, not self.chained)
+        return (1.0,) if single else (variant.first, 0.5)
+
+
+def crossed(lines: Mapping[str, ModelConfig], points: Mapping[str, Mapping[str, Any]]) -> list[Variant]:
+    """Return a variant for each line and each of its points: a line is a model, a point the other fields."""
+    return [
+        Variant(name=f"{line}, {point}", line=line, model=model, **fields)
+        for line, model in lines.items()
+        for point, fields in points.items()
+    ]
 
 
 def product(factors: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Variant]:
@@ -127,6 +151,10 @@ def check_variants(study: Study, variants: Sequence[Variant]) -> None:
                 "name; give one of them another."
             )
     for variant in variants:
+        if own := sorted(path for path in variant.settings if path in OWN):
+            raise ConfigError(
+                f"the variant {variant.name!r} sets {own[0]}, which a study decides for all of its runs; leave it out."
+            )
         try:
             json.dumps(to_dict(variant), allow_nan=False)
         except (TypeError, ValueError) as error:

@@ -31,7 +31,7 @@ class StudyFile:
     name: str
     question: str
     measures: tuple[Measure, ...] = ("accuracy",)
-    """Figures of a run: accuracy, fewshot."""
+    """Figures of a run: accuracy, fewshot, finetuned, images_per_second, largest_batch."""
     combine: Literal["all", "one at a time"] = "all"
     """Every combination of the factors, or one value changed at a time from the first ones."""
     recipe: Mapping[str, Any] = field(default_factory=dict)

@@ -118,7 +118,7 @@ class Loop:
 
     @property
     def stretch(self) -> int:
-        """How many times rarer than it was set each thing is done that is done every so many steps."""
+        """The factor by which every cadence of the config is longer, since the run has become longer than planned."""
         return 1 if self.pacer is None else self.pacer.stretch
 
     def _keep_pace(self) -> None:

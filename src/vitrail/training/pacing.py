@@ -53,7 +53,7 @@ class Correction:
 class Pacer:
     """Keeps the number of steps of a run to the time that is left.
 
-    `stretch` is how many times longer the run has become than it was first planned, as a power of 2.
+    `stretch` is the factor by which the plan has grown, as a power of 2; it never falls.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Pacer:
         return step + max(int(left / (each + self.evaluation / (self.evaluate_every * self.stretch))), 1)
 
     def _plan(self, steps: int) -> None:
-        """Take another number of steps, and stretch what is done every so many: by a power of 2, and never back."""
+        """Take another number of steps; the intervals of cadences double each time that the plan has doubled."""
         self.steps = steps
         while steps - self.first >= 2 * self.stretch * (self.planned - self.first):
             self.stretch *= 2

@@ -5,8 +5,10 @@ engine that ends its process, as some do on virtual machines that claim instruct
 """
 
 import json
+import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 from vitrail.base.errors import VitrailError
 from vitrail.base.notes import unheard
 from vitrail.base.settings import from_dict, to_dict
-from vitrail.runtime.choice import EngineChoice, EngineName, Precision
+from vitrail.runtime.choice import EngineChoice
 
 SECONDS = 1800.0
 """How long a trial may take."""
@@ -27,8 +29,8 @@ class Trial:
 
     model: str
     """A file that `vitrail predict` takes."""
-    engine: EngineName
-    precision: Precision
+    choice: EngineChoice
+    """What computes."""
     batches: tuple[int, ...]
     """Images in a pass; each is measured."""
     threads: int | None
@@ -71,9 +73,8 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     started = job.pop("started")
     trial = from_dict(Trial, job)
     file = FileSettings(pickle=trial.pickle, device="cpu", **trial.overrides)
-    choice = EngineChoice(engine=trial.engine, precision=trial.precision)
     with open_network(
-        trial.model, file=file, threads=trial.threads, note=unheard, choice=choice, batch=trial.batches[0]
+        trial.model, file=file, threads=trial.threads, note=unheard, choice=trial.choice, batch=trial.batches[0]
     ) as (network, _):
         engine = network.engine
         images = torch.from_numpy(np.load(trial.pixels))
@@ -111,8 +112,21 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+def end_with_parent() -> None:
+    """End this process soon after the one that started it, however that one ended."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def main() -> None:
     """Do the job on stdin."""
+    end_with_parent()
     try:
         result = measure(json.loads(sys.stdin.read()))
     except VitrailError as error:

@@ -60,6 +60,8 @@ def evaluate(
     device: str | torch.device = "auto",
     engine: EngineName | None = None,
     precision: Precision | None = None,
+    calibrate: File | None = None,
+    merge_tokens: int = 0,
     progress: Progress = silent,
     note: Note = logged,
 ) -> Evaluation:
@@ -79,7 +81,8 @@ def evaluate(
     model with its projection: an `.npz` with `embeddings` and `names`. `real` is ImageNet-ReaL's `real.json`.
 
     A model in memory computes where it is; `image_size`, `num_heads`, `pickle` and `device` are for files. Files and
-    models are measured in float32, classifiers and engines as they are; `engine` and `precision` choose what computes.
+    models are measured in float32, classifiers and engines as they are; `engine` and `precision` choose what computes,
+    with images of `calibrate` for int8; `merge_tokens` lets each block merge that many tokens: faster, less exact.
     `resamples` are behind the intervals, and
     `skip_broken` is how many images may be unreadable, such as `5` or `1%`. `csv` gets every prediction, and `html` a
     page; a file of another kind is replaced only with `force`. Under torchrun ranks share the images, and every rank
@@ -106,7 +109,7 @@ def evaluate(
         note=note,
         preprocessing=preprocessing,
         float32=True,
-        choice=EngineChoice(engine=engine, precision=precision),
+        choice=EngineChoice(engine=engine, precision=precision, calibrate=calibrate, merge_tokens=merge_tokens),
         batch=batch,
     ) as (network, ranks):
         if text_embeddings is not None:

@@ -83,7 +83,8 @@ def explain(
     check_whole("top", top)
     check_whole("points", points, least=0, most=1000)
     check_whole("seed", seed, least=-MOST_SEED, most=MOST_SEED)
-    folder = None if out is None else check_folder(out, FOLDER, PAGE, inputs=(model, labels), force=force)
+    read = images if isinstance(images, list | tuple) else [images]
+    folder = None if out is None else check_folder(out, FOLDER, PAGE, inputs=(model, labels, *read), force=force)
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
     )

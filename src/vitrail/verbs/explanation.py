@@ -4,6 +4,7 @@ import base64
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ Picture = UInt8[np.ndarray, "height width 3"]
 RANDOM = "random maps"
 TRUST_NOTE = (
     "Deletion is better when it is lower, insertion when it is higher; a gain whose interval includes 0 is not better "
-    "than random maps."
+    "than random maps, and one image has no interval."
 )
 
 
@@ -178,7 +179,8 @@ class Explanations(Tabular, Sequence[Explanation]):
     def areas(self, method: Method) -> dict[str, Interval]:
         """Return the mean areas of a method over the images, each with its 95% interval; see `Trust.areas`.
 
-        `gain` is how much better than random maps it is: the fall of deletion and the rise of insertion together.
+        `gain` is how much better than random maps it is: the fall of deletion and the rise of insertion together. One
+        image has no interval, so that its ends are NaN.
         """
         rows = [trust.areas for trust in self.trusts(method)]
         if not rows:
@@ -187,6 +189,8 @@ class Explanations(Tabular, Sequence[Explanation]):
         columns["gain"] = (columns["random_deletion"] - columns["deletion"]) + (
             columns["insertion"] - columns["random_insertion"]
         )
+        if len(rows) == 1:
+            return {name: Interval(value=float(values[0]), low=nan, high=nan) for name, values in columns.items()}
         return bootstrap(
             lambda counts: {name: float(counts @ values / counts.sum()) for name, values in columns.items()}, len(rows)
         )
@@ -248,9 +252,11 @@ def _rows(image: Explanation, name: str) -> Iterator[tuple[str, ...]]:
 
 def _areas_row(areas: Mapping[str, Interval]) -> tuple[str, ...]:
     gain = areas["gain"]
-    names = ("deletion", "insertion", "gain")
-    return (*(f"{areas[name].value:.3f}" for name in names), f"{gain.low:.3f} to {gain.high:.3f}")
+    span = "" if isnan(gain.low) else f"{gain.low:.3f} to {gain.high:.3f}"
+    return (*(f"{areas[name].value:.3f}" for name in ("deletion", "insertion", "gain")), span)
 
 
-def _plain(areas: Mapping[str, Interval]) -> dict[str, dict[str, float]]:
-    return {name: {"value": area.value, "low": area.low, "high": area.high} for name, area in areas.items()}
+def _plain(areas: Mapping[str, Interval]) -> dict[str, dict[str, float | None]]:
+    """Return areas as values that JSON can hold."""
+    ends = {name: (None, None) if isnan(area.low) else (area.low, area.high) for name, area in areas.items()}
+    return {name: {"value": area.value, "low": ends[name][0], "high": ends[name][1]} for name, area in areas.items()}

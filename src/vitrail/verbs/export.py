@@ -4,10 +4,9 @@ import mmap
 import os
 import zipfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,8 +14,6 @@ import torch
 from vitrail.base.errors import ConfigError, VitrailError
 from vitrail.base.notes import Note, logged, unheard
 from vitrail.base.outputs import Kind, check_output
-from vitrail.base.readable import in_bytes
-from vitrail.base.table import Table, Tabular
 from vitrail.checkpoint.labels import class_names
 from vitrail.data import catalog
 from vitrail.data.dataset import Dataset
@@ -24,6 +21,8 @@ from vitrail.data.pixels.decode import to_channels
 from vitrail.data.transforms import preprocess
 from vitrail.evaluation.bootstrap import Interval
 from vitrail.model.patches import Size
+from vitrail.model.trace import Selection
+from vitrail.runtime.calibration import read_calibration
 from vitrail.runtime.card import KEY, MARK, Card
 from vitrail.runtime.choice import EngineChoice, check_session
 from vitrail.runtime.engine import TorchEngine
@@ -31,16 +30,15 @@ from vitrail.runtime.exported import Exported, open_exported
 from vitrail.runtime.fitting import check_expressible
 from vitrail.runtime.graph_engine import exported_engine
 from vitrail.runtime.onnx_graph import OPSET, check_opset
-from vitrail.runtime.quantise import Calibration, quantise
+from vitrail.runtime.page_folder import check_page, write_page
+from vitrail.runtime.quantise import Calibration, check_classes, quantise
 from vitrail.runtime.write import SUFFIXES, ExportFormat, make_card, write_export
-from vitrail.verbs.calibration import read_calibration
-from vitrail.verbs.engines import compare
+from vitrail.verbs.agreement import compare
 from vitrail.verbs.evaluate import evaluate
+from vitrail.verbs.export_result import IMAGES, Export
 from vitrail.verbs.network import FileSettings, ModelLike, open_network
 
 File = str | os.PathLike[str]
-IMAGES = 32
-"""Images of the embedded sample on which the file is compared with the model."""
 
 
 def _holds(path: Path) -> bool:
@@ -62,71 +60,18 @@ EXPORTED = Kind(name="an exported model", suffixes=tuple(SUFFIXES.values()), hol
 WEIGHTS = Kind(name="the weights of an exported model", holds=_holds_weights)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Export(Tabular):
-    """An exported file, and how it compares with the model."""
-
-    out: Path
-    """The file; OpenVINO has its weights beside it, in a `.bin`."""
-    format: ExportFormat
-    """onnx, openvino or pt2."""
-    precision: str
-    """The numbers that it computes with."""
-    size: int
-    """Bytes."""
-    outputs: tuple[str, ...]
-    """What the graph returns."""
-    agreement: float | None
-    """The share of images with the same first class as the model gives, resized by the graph itself; None where the
-    file was not run, or has no classes."""
-    difference: float | None
-    """The largest difference of a logit, for the same pixels, as a share of their range."""
-    accuracies: tuple[tuple[str, Interval], ...] = ()
-    """The accuracy in float32 and in int8 with its 95% interval, on calibration data with labels."""
-    notes: tuple[str, ...] = ()
-    """What was done, a sentence each."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values for JSON."""
-        return {
-            "out": str(self.out),
-            "format": self.format,
-            "precision": self.precision,
-            "size": self.size,
-            "outputs": list(self.outputs),
-            "agreement": self.agreement,
-            "difference": self.difference,
-            "accuracies": {name: asdict(accuracy) for name, accuracy in self.accuracies},
-            "notes": list(self.notes),
-        }
-
-    def tables(self) -> list[Table]:
-        """Return one table."""
-        rows = [
-            ("format", f"{self.format}, {self.precision}"),
-            ("size", in_bytes(self.size)),
-            ("outputs", ", ".join(self.outputs)),
-        ]
-        if self.agreement is not None:
-            rows.append(("same first class as the model", f"{self.agreement:.1%} of {IMAGES} images of the sample"))
-        if self.difference is not None:
-            rows.append(("largest difference of a logit", f"{self.difference:.1e} of their range"))
-        for name, accuracy in self.accuracies:
-            interval = f"{accuracy.value:.1%} ({accuracy.low:.1%} to {accuracy.high:.1%})"
-            rows.append((f"accuracy in {name}", interval))
-        return [Table(title=str(self.out), columns=("", "value"), rows=tuple(rows), notes=self.notes)]
-
-
 def export(
     model: ModelLike,
     out: File,
     *,
     format: ExportFormat | None = None,  # noqa: A002  (the word that users know)
     raw: bool = False,
-    attention: bool = False,
+    attention: Selection = None,
     int8: bool = False,
     calibrate: File | Dataset | None = None,
     agreement: float = 99.0,
+    merge_tokens: int = 0,
+    page: File | None = None,
     opset: int = OPSET,
     labels: Sequence[str] | File | None = None,
     force: bool = False,
@@ -148,17 +93,23 @@ def export(
     Inside are the preprocessing (images of any size go in, as uint8 of batch, height, width, channel), the class names,
     and the outputs `logits`, `probabilities`, `top_probabilities`, `top_classes` and `representation`, for any number
     of images at once. `raw` takes the model's own input instead: float32 of batch, channel, height, width, already
-    resized and normalised. `attention` adds the attention maps of every block as an output.
+    resized and normalised. `attention` adds the attention maps of "all" blocks, or of those in a list (from 0, negative
+    ones from the last), as the output `attention`, and beside it `pooling`, the share of each token in what is pooled;
+    `vitrail.explain` then shows attention, and with all blocks rollout.
 
     `int8` quantises: images of `calibrate`, whatever `vitrail.data.open` opens, show the range of every layer, and the
     layers whose quantisation costs most stay in float32 until `agreement` percent of other images of it have the same
     first class. Where they have labels, the accuracy of the model and of the file is measured, with intervals.
 
+    `merge_tokens` makes the file faster and less exact: each block merges that many tokens into others that are alike.
+
+    `page` is a folder that gets a page which runs the file in a browser, with onnxruntime-web from npm.
+
     `out` ends in `.onnx`, `.xml` (OpenVINO, with its weights in a `.bin` beside it) or `.pt2` (torch.export), which is
     the `format`. The file is then compared with the model on images of the embedded sample. `vitrail.predict` and
     `vitrail.evaluate` take `.onnx` and `.xml` like any model.
     """
-    inputs = (model, labels, calibrate)
+    inputs = (model, labels, calibrate, *_parts(model))
     path = check_output(out, EXPORTED, inputs=inputs, force=force, setting="out")
     form = next(name for name, suffix in SUFFIXES.items() if suffix == path.suffix.lower())
     if format not in (None, form):
@@ -176,6 +127,8 @@ def export(
             raise ConfigError(f"{network.name} is a graph already; export the model that it was made from.")
         if not raw:
             check_expressible(engine.preprocessing)
+        if page is not None:
+            folder = check_page(page, path, raw=raw, classes=engine.num_outputs, force=force)
         names = class_names(labels, network.info.labels, engine.num_outputs)
         for sentence in (*network.notes, *network.head_notes):
             note(sentence)
@@ -184,14 +137,17 @@ def export(
             engine.preprocessing,
             entry="input" if raw else "image",
             attention=attention,
+            merge_tokens=merge_tokens,
             labels=names,
             source=network.digest or engine.digest,
         )
         reduce = None
         if int8 and calibrate is not None:
+            check_classes(engine.num_outputs)
             images = read_calibration(calibrate, engine.preprocessing, card.entry)
             reduce = partial(_quantise, card=card, images=images, agreement=agreement / 100, note=note)
         card = write_export(engine.model, card, path, form, opset=opset, quantise=reduce)
+        notes = card.notes if page is None else (*card.notes, write_page(folder, path))
         same, difference = (None, None) if form == "pt2" else _compared(path, engine)
         scores = _scores(engine, path, calibrate, names) if int8 and names is not None else ()
     return Export(
@@ -203,8 +159,13 @@ def export(
         agreement=same if engine.num_outputs else None,
         difference=difference,
         accuracies=scores,
-        notes=card.notes,
+        notes=notes,
     )
+
+
+def _parts(model: ModelLike) -> list[Path]:
+    """Return the files of a model that is a folder."""
+    return list(Path(model).iterdir()) if isinstance(model, str | os.PathLike) and Path(model).is_dir() else []
 
 
 def _check_int8(form: ExportFormat, int8: bool, calibrate: File | Dataset | None, agreement: float) -> None:
@@ -222,12 +183,8 @@ def _check_int8(form: ExportFormat, int8: bool, calibrate: File | Dataset | None
 def _quantise(content: bytes, *, card: Card, images: Calibration, agreement: float, note: Note) -> tuple[bytes, Card]:
     """Turn a graph into int8, and say so on its card."""
     result = quantise(content, images, agreement=agreement, threads=torch.get_num_threads(), note=note)
-    kept = f"; {len(result.kept)} stay in float32: {', '.join(result.kept)}" if result.kept else ""
-    sentence = (
-        f"{result.layers} layers are in int8{kept}; of {len(images.compared)} images {result.agreement:.1%} have the "
-        "first class that they have in float32."
-    )
-    return result.content, replace(card, precision="int8", notes=(*card.notes, sentence))
+    notes = (*card.notes, result.summary(len(images.compared)))
+    return result.content, replace(card, precision="int8", notes=notes)
 
 
 def _scores(

@@ -63,6 +63,8 @@ def fewshot(
     device: str | torch.device = "auto",
     engine: EngineName | None = None,
     precision: Precision | None = None,
+    calibrate: File | None = None,
+    merge_tokens: int = 0,
     progress: Progress = silent,
     note: Note = logged,
 ) -> FewShot:
@@ -81,7 +83,8 @@ def fewshot(
 
     Features are kept below `cache`: a folder, True for the usual one, False for none. `plot` draws accuracy against
     shots into an `.svg` or `.png`, and replaces a file of another kind only with `force`. `image_size`, `num_heads`,
-    `pickle` and `device` are for files; `engine` and `precision` choose what computes. Under torchrun ranks share the
+    `pickle` and `device` are for files; `engine` and `precision` choose what computes, with images of
+    `calibrate` for int8; `merge_tokens` lets each block merge that many tokens. Under torchrun ranks share the
     images; the first one fits, and the others return a result without scores.
     """
     check_whole("batch", batch, most=MOST_BATCH)
@@ -95,7 +98,7 @@ def fewshot(
     )
     train, test = _splits(data, val_fraction=val_fraction, skip_broken=skip_broken, root=root)
     check_shots(train, test, counts, seeds)
-    choice = EngineChoice(engine=engine, precision=precision)
+    choice = EngineChoice(engine=engine, precision=precision, calibrate=calibrate, merge_tokens=merge_tokens)
     with open_network(model, file=file, threads=threads, note=note, choice=choice, batch=batch) as (network, ranks):
         first = note if ranks.first else unheard
         extractor = Extractor(

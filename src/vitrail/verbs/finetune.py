@@ -9,6 +9,7 @@ from typing import Unpack
 from vitrail.base.errors import ConfigError
 from vitrail.base.printable import line
 from vitrail.base.ranks import Ranks
+from vitrail.published.bundled import BACKBONE
 from vitrail.published.find import model_name
 from vitrail.recipes.names import find_adaptation
 from vitrail.runs.adapt import HEAD_FACTOR, Adaptation, adapt, quick_rate
@@ -28,6 +29,10 @@ from vitrail.verbs.request import LENGTHS, ClassifierRequest, make_request
 from vitrail.verbs.trained import FinetunedRun
 from vitrail.verbs.watch import Words, print_choices, watched
 
+FROM_BACKBONE = (
+    "beginning with the backbone of the package, a small model of 80 kinds of photos (docs/backbone.md); `start` takes "
+    "another."
+)
 NEVER = 10**9
 """Steps between evaluations that no run reaches: the number of steps of a run with minutes changes."""
 SHAPING = (
@@ -51,7 +56,8 @@ class FinetuneRequest(ClassifierRequest):
     """The keywords of `vitrail.finetune`."""
 
     start: str | Path | None = None
-    """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision."""
+    """The model to begin with: a file of Vitrail, Google, big_vision, timm, Hugging Face or torchvision; None takes the
+    backbone of the package."""
     pickle: bool = False
     """Allow torch's own files, without executing anything in them."""
     num_heads: int | None = None
@@ -76,9 +82,9 @@ def finetune(
     quiet: bool = False,
     **keywords: Unpack[FinetuneKeywords],
 ) -> FinetunedRun:
-    """Adapt a model to your images by the paper's protocol: rates on a dev split, then all training images.
+    """Adapt a model to your images; several learning rates are tried on a dev split before all images are used.
 
-        >>> model = vitrail.create("Ti/14", num_classes=10, image_size=28, channels=1, seed=0)
+        >>> model = vitrail.create("Ti/14", num_classes=10, image_size=28, channels=1, depth=1, seed=0)
         >>> vitrail.save(model, "start.safetensors")
         PosixPath('start.safetensors')
         >>> best = vitrail.finetune("sample", start="start.safetensors", steps=2, batch=8, fraction=0.02,
@@ -86,9 +92,10 @@ def finetune(
         >>> best.rate in (0.01, 0.03), len(best.sweep.rows), best.model.config.num_classes
         (True, 2, 10)
 
-    `start` is a model file of any format that `vitrail.load` reads. The other keywords are the flags of `vitrail
-    finetune`: image_size=384, rates, quick, frozen, runs=3, recipe="finetune-pets", minutes, out, resume, ... What is
-    not given follows from the data by a rule. `quick` takes the middle rate; `quiet` shows nothing meanwhile.
+    `start` is a model file of any format that `vitrail.load` reads; without it, the backbone in the package. The other
+    keywords are the flags of `vitrail finetune`: image_size=384, rates, quick, frozen, runs=3, recipe="finetune-pets",
+    minutes, out, resume, ... What is not given follows from the data and the size of the model by a rule. `quick` takes
+    the middle rate; `quiet` shows nothing meanwhile.
     """
     request = make_request(FinetuneRequest, data, {"start": start, **keywords})
     with training_frame(request.threads, request.device, stored_execution(request)) as (ranks, stop):
@@ -100,6 +107,8 @@ def conduct_finetuning(
 ) -> FinetunedRun:
     """Settle a request and carry out its plan; every rank calls it."""
     work, quiet = settle_finetuning(request, ranks), quiet or not ranks.first
+    if not quiet and request.start is None and request.resume is None:
+        line(f"vitrail: {words(FROM_BACKBONE)}")
     if not quiet:
         print_choices(work.run(), words)
     if request.restart:
@@ -134,21 +143,17 @@ def stored_execution(request: FinetuneRequest) -> Execution | None:
 
 
 def _new(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
-    if request.data is None or request.start is None:
-        raise ConfigError(
-            f"`{'data' if request.data is None else 'start'}` is missing; fine-tuning needs `data` and a model as "
-            "`start`, or a run to `resume`."
-        )
+    if request.data is None:
+        raise ConfigError("`data` is missing; fine-tuning needs `data`, or a run to `resume`.")
     if "schedule.peak" in request.settings:
         raise ConfigError("fine-tuning chooses schedule.peak from its rates; give `rates`, or one `learning_rate`.")
     seed, data_config = request.first_seed, request.new_data()
     split_seed = seed if data_config.split_seed is None else data_config.split_seed
     data_config = replace(data_config, role="transfer", split_seed=split_seed)
-    source = open_source(
-        str(request.start), pickle=request.pickle, num_heads=request.num_heads, architecture=request.architecture
-    )
+    start = str(request.start or BACKBONE)
+    source = open_source(start, pickle=request.pickle, num_heads=request.num_heads, architecture=request.architecture)
     data = open_run_data(data_config, seed=seed)
-    folder = RunFolder(path=Path(request.out or _default_out(str(request.data), str(request.start))))
+    folder = RunFolder(path=Path(request.out or _default_out(str(request.data), start)))
     if folder.plan.is_file() and folder.begun and not request.restart:
         check_same(data, read_plan(folder).base, same_data=request.same_data)
     plan = partial(_plan, source, data_config, data)
@@ -170,7 +175,7 @@ def _plan(source: Source, data_config: DataConfig, data: RunData, request: Finet
     if request.frozen and request.freeze:
         raise ConfigError("`frozen` freezes everything but the head, so `freeze` has nothing to add; leave one out.")
     facts = facts_of(data, source.config.channels)
-    adaptation = find_adaptation(request.recipe)(facts)
+    adaptation = find_adaptation(request.recipe)(facts, source.config)
     rates = _rates(request, adaptation)
     draft = adapt(source, facts, adaptation, image_size=request.size, frozen=request.frozen)
     dev_fraction = adaptation.dev_fraction if request.dev_fraction is None else request.dev_fraction

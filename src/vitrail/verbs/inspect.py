@@ -75,7 +75,8 @@ def inspect(
 
     `importance` sets each branch and head to zero on `importance_images` of the images: it is measured by `accuracy`
     where the data has the model's classes, else by the `change` of the outputs; `auto` takes what there is, `none`
-    leaves it out. `out` is a folder that gets a page, each panel as PNG and SVG, and its numbers as JSON.
+    leaves it out. `out` is a folder that gets a page, each panel as PNG, its charts as SVG too, and its numbers as
+    JSON.
     """
     models = listed(model)
     _check(models, images, examples, importance, importance_images)

@@ -14,7 +14,6 @@ from vitrail.analysis.change import WeightChange
 from vitrail.analysis.filters import COMPONENTS, Components
 from vitrail.analysis.importance import BranchFigure
 from vitrail.analysis.norms import Outliers
-from vitrail.analysis.similarity import FAR
 from vitrail.base.table import Table, Tabular
 from vitrail.model.patches import Size
 from vitrail.report.markup import percent
@@ -164,21 +163,21 @@ def _distance(model: ModelFigures) -> str:
     if model.attention is None:
         return ""
     means = model.attention.distance.mean(axis=1)
-    return f"{means[0]:.1f} to {means[-1]:.1f}"
+    return f"{means[0]:.1f} to {means[-1]:.1f} pixels"
 
 
 def _local(model: ModelFigures) -> str:
     if model.attention is None:
         return ""
     first = model.attention.distance[0]
-    return f"{first.min():.1f} to {first.max():.1f}"
+    return f"{first.min():.1f} to {first.max():.1f} pixels"
 
 
 def _entropy(model: ModelFigures) -> str:
     if model.attention is None:
         return ""
     means = model.attention.entropy.mean(axis=1)
-    return f"{means[0]:.2f} to {means[-1]:.2f} of {np.log(model.attention.tokens):.2f}"
+    return f"{means[0]:.2f} to {means[-1]:.2f} of {np.log(model.attention.tokens):.2f} nats"
 
 
 def _outliers(model: ModelFigures) -> str:
@@ -214,11 +213,11 @@ def _pooled(name: str, model: ModelFigures) -> str:
 
 
 _ROWS: tuple[tuple[str, Callable[[ModelFigures], str]], ...] = (
-    (f"variance in the first {COMPONENTS} components of the filters", _filters),
-    (f"cosine of positions, neighbours and {FAR} or more patches away", _positions),
-    ("attention distance, first to last block (pixels)", _distance),
-    ("attention distance of the first block's heads (pixels)", _local),
-    ("attention entropy, first to last block (nats)", _entropy),
+    (f"variance in {COMPONENTS} components of the filters", _filters),
+    ("cosine of near and of far positions", _positions),
+    ("attention distance, first to last block", _distance),
+    ("attention distance in the first block", _local),
+    ("attention entropy, first to last block", _entropy),
     ("outlier tokens", _outliers),
     ("effective rank of the representation", _rank),
     ("hidden units that never speak", _dead),

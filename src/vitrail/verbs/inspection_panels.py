@@ -1,6 +1,7 @@
 """The panels of an inspection about layers: lengths, ranks, similarity and changed weights; and all panels together."""
 
 import numpy as np
+from jaxtyping import Float
 
 from vitrail.report.charts import ROLES, Chart, Line
 from vitrail.report.drawings import Drawing, Matrix
@@ -54,6 +55,7 @@ def norms_panel(inspection: Inspection) -> Panel:
                 lines=[line],
                 x_label="length",
                 y_label="share of places",
+                x_ticks=tuple(np.log10(round_numbers(outliers.edges[0], outliers.edges[-1])).tolist()),
                 x_axis=lambda power: f"{10**power:.3g}",
                 y_axis=lambda share: percent(share, 1),
                 y_range=(0.0, None),
@@ -83,6 +85,20 @@ def norms_panel(inspection: Inspection) -> Panel:
         rows=rows,
         sentences=sentences,
     )
+
+
+def round_numbers(low: float, high: float, most: int = 7) -> Float[np.ndarray, "number"]:
+    """Return up to `most` round numbers for a logarithmic axis: 10, 12, 14, or 5, 10, 20, or 1, 10, 100."""
+    if high < 10 * low:
+        size = 10.0 ** np.floor(np.log10(high - low))
+        steps = (share * size for share in (0.1, 0.2, 0.5, 1))
+        numbers = (step * np.arange(np.ceil(low / step), np.floor(high / step) + 1) for step in steps)
+        return next((each for each in numbers if len(each) <= most), np.array([high]))
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    fine, coarse = (
+        each[(low <= each) & (each <= high)] for each in (np.outer(powers, (1.0, 2.0, 5.0)).ravel(), powers)
+    )
+    return fine if len(fine) <= most else coarse[:: -(-len(coarse) // most)]
 
 
 def cka_panel(inspection: Inspection) -> Panel:

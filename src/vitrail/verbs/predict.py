@@ -63,6 +63,8 @@ def predict(
     device: str | torch.device = "auto",
     engine: EngineName | None = None,
     precision: Precision | None = None,
+    calibrate: File | None = None,
+    merge_tokens: int = 0,
     pickle: bool = False,
     progress: Progress = silent,
     note: Note = logged,
@@ -83,7 +85,8 @@ def predict(
 
     `text_embeddings` are the classes of a CLIP model with its projection: an `.npz` with `embeddings` and `names`.
     `engine` is what computes: torch (the default), `compiled`, `onnxruntime`, `openvino`, or `auto` for the fastest on
-    this machine; `precision` is float32, bfloat16 or int8.
+    this machine; `precision` is float32, bfloat16 or int8, for which images of `calibrate` show the range of layers.
+    `merge_tokens` lets each block merge that many tokens into others: faster, less exact.
 
     With `out`, which ends in `.csv`, `.jsonl` or `.parquet`, the answers for any number of paths are written to that
     file, and a summary is returned; a file of another kind is replaced only with `force`. Stopped at any time, the same
@@ -96,7 +99,7 @@ def predict(
         labels=labels,
         batch=batch,
         workers=workers,
-        engine=EngineChoice(engine=engine, precision=precision),
+        engine=EngineChoice(engine=engine, precision=precision, calibrate=calibrate, merge_tokens=merge_tokens),
         threads=threads,
         text_embeddings=text_embeddings,
         file=file,
@@ -173,8 +176,7 @@ def open_classifier(model: ModelLike, settings: ClassifierSettings, note: Note) 
                     model,
                     device=ranks.device,
                     pickle=settings.file.pickle,
-                    engine=settings.engine.engine,
-                    precision=settings.engine.precision,
+                    **vars(settings.engine),
                     **settings.file.overrides,
                     **own,
                 ),
@@ -194,14 +196,12 @@ def open_classifier(model: ModelLike, settings: ClassifierSettings, note: Note) 
     if isinstance(model, Engine):
         settings.file.check(model.device)
         with computing(settings.threads, model.device, note) as ranks:
-            choice = settings.engine
-            yield Classifier.of(model, engine=choice.engine, precision=choice.precision, **own), ranks
+            yield Classifier.of(model, **vars(settings.engine), **own), ranks
         return
     device = next(model.parameters()).device
     settings.file.check(device)
     with evaluating(model), computing(settings.threads, device, note) as ranks:
-        choice = settings.engine
-        yield Classifier.of(model, engine=choice.engine, precision=choice.precision, **own), ranks
+        yield Classifier.of(model, **vars(settings.engine), **own), ranks
 
 
 def _good(rows: Iterator[Row], note: Note) -> Iterator[Row]:

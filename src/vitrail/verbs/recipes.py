@@ -6,6 +6,7 @@ from typing import Any, overload
 
 from vitrail.base.errors import ConfigError
 from vitrail.base.table import Table, Tabular
+from vitrail.recipes.backbone import EPOCHS, NAME
 from vitrail.recipes.finetuning import FINETUNING
 from vitrail.recipes.names import SMALL_DATA, SMOKE, find_recipe, recipe_names
 from vitrail.recipes.paper import DATASETS
@@ -129,6 +130,9 @@ def _describe(name: str) -> RecipeSummary:
     if name == SMALL_DATA:
         about = "chosen from the data: the default of training"
         return RecipeSummary(name=name, command="vitrail train DATA", about=about)
+    if name == NAME:
+        about = "the backbone of the package, on tens of thousands of photos (docs/backbone.md)"
+        return RecipeSummary(name=name, command=f"vitrail train DATA --recipe {name}", epochs=EPOCHS, about=about)
     if name in FINETUNING:
         adapting = FINETUNING[name]
         return RecipeSummary(

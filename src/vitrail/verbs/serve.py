@@ -44,6 +44,8 @@ def serve(
     text_embeddings: File | None = None,
     engine: "EngineName | None" = None,
     precision: "Precision | None" = None,
+    calibrate: File | None = None,
+    merge_tokens: int = 0,
     image_size: "int | Size | None" = None,
     num_heads: int | None = None,
     architecture: str | None = None,
@@ -59,7 +61,8 @@ def serve(
         ...     list(server.models)
         ['model']
 
-    A model is a file or folder of any format, or one in memory; `engine` and `precision` are what computes. The server
+    A model is a file or folder of any format, or one in memory; `engine` and `precision` are what computes, with
+    images of `calibrate` for int8; `merge_tokens` lets each block merge that many tokens. The server
     runs in the background, in a thread and in `workers` processes, until the end of the `with` block or `stop()`.
     `port` 0 takes any free port; `url` has it. `log` receives a line of JSON for each request and event. See
     docs/serving.md for the API, the page and the limits.
@@ -99,6 +102,8 @@ def serve(
         "text_embeddings": None if text_embeddings is None else os.fspath(text_embeddings),
         "engine": engine,
         "precision": precision,
+        "calibrate": None if calibrate is None else os.fspath(calibrate),
+        "merge_tokens": merge_tokens,
         "batch": batch,
         "device": str(device),
     }

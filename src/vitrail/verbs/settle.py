@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vitrail.base.errors import InputError
+from vitrail.base.printable import line
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
 from vitrail.model.mixer_settings import MixerName
@@ -25,6 +26,13 @@ from vitrail.verbs.frame import set_aside
 from vitrail.verbs.request import LENGTHS, RunRequest
 from vitrail.verbs.trained import TrainedRun
 from vitrail.verbs.watch import Watcher, Words, print_choices
+
+FEW = 4_000
+"""Training images below which a run is told of the backbone."""
+FEW_PHOTOS = (
+    "on few photos, `vitrail finetune` (vitrail.finetune in Python) likely does better, since it begins with a "
+    "pre-trained backbone: with 20 photos of each of 20 new classes it reached 46.1% in 73 seconds of one core."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +68,20 @@ def conduct_training(
     run, quiet = replace(settle(request, ranks), report=report), quiet or not ranks.first
     if not quiet:
         print_choices(run, words)
+        if _few_photos(request, run):
+            line(f"vitrail: {FEW_PHOTOS}")
     with Watcher(run.config, quiet=quiet, words=words) as watcher:
         if request.restart:
             set_aside(run.folder, ranks, watcher.note)
         title = "Trained" if run.config.objective.needs_labels else "Pre-trained"
         return TrainedRun(folder=run.folder.path, result=conduct(run, watcher, stop), title=title)
+
+
+def _few_photos(request: ScratchRequest, run: Run) -> bool:
+    """Return whether a new run on few colour images has the model of the rule: the backbone would serve it better."""
+    chosen = request.recipe or request.model or request.config or request.extend or request.resume
+    coloured = run.config.model.channels == 3 and run.data.train.channels == 3
+    return not chosen and run.config.objective.needs_labels and coloured and len(run.data.train) < FEW
 
 
 def settle(request: ScratchRequest, ranks: Ranks) -> Run:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -93,8 +93,11 @@ def stress(
     ):
         check_whole(name, value, least=least, most=most)
     words = [tests] if isinstance(tests, str) else list(tests)
-    choice = Choosing(words=words, severities=list(severities), budget=budget)
-    choice.tests((32, 32))  # refuses what does not exist before anything is read
+
+    def tests_at(image_size: Size) -> tuple[StressTest, ...]:
+        return select(words, catalogue(image_size, severities=severities, budget=budget))
+
+    tests_at((32, 32))  # refuses what does not exist before anything is read
     folder = None if out is None else check_folder(out, FOLDER, PAGE, inputs=(*contenders, data, labels), force=force)
     file = FileSettings(
         image_size=image_size, num_heads=num_heads, architecture=architecture, pickle=pickle, device=device
@@ -103,7 +106,7 @@ def stress(
         dataset = open_data(data, networks[0], split=split, root=root, seed=seed)
         contestants = _contestants(contenders, networks, dataset, labels, all_classes=all_classes)
         stage = _stage(contestants, seed)
-        chosen = choice.tests(stage.preprocessing.image_size)
+        chosen = tests_at(stage.preprocessing.image_size)
         sample, targets, drawn = _sample(dataset, contestants, images, seed)
         notes = (*_notes(networks, contestants, stage, chosen, dataset), *drawn)
         for sentence in notes:
@@ -120,19 +123,6 @@ def stress(
         )
         result = _measured(measuring, progress, budget=float(budget), resamples=resamples, notes=notes)
         return result if folder is None else replace(result, files=write_stress(result, folder))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Choosing:
-    """Which tests were requested."""
-
-    words: list[str]
-    severities: list[int]
-    budget: float
-
-    def tests(self, image_size: Size) -> tuple[StressTest, ...]:
-        """Return them for images of one size."""
-        return select(self.words, catalogue(image_size, severities=self.severities, budget=self.budget))
 
 
 def _measured(

@@ -90,7 +90,8 @@ def mean_charts(result: StressResult) -> list[Chart]:
         shares = [summary.clean, *(point.accuracy for point in summary.severities)]
         lines.append(_line(model, number, [float(place) for place in range(len(levels))], shares))
     labels = ["clean", *(tests[0].written(level) for level in tests[0].levels)]
-    return [_chart(f"Mean over {len(tests)} corruptions", "severity", lines, labels)]
+    title = f"Mean over {len(tests)} corruption{'s' if len(tests) > 1 else ''}"
+    return [_chart(title, "severity", lines, labels)]
 
 
 def _line(model: str, number: int, places: Sequence[float], shares: Sequence[Interval]) -> Line:

@@ -10,6 +10,18 @@ from vitrail.base.table import Table, Tabular
 from vitrail.studies.statistics import PairedTest, PowerLaw, Spread, paired_test, power_law, spread
 from vitrail.studies.study import Claim, Study, Variant
 
+SHARES = ("accuracy", "fewshot", "finetuned")
+"""Measures that are written in percent."""
+WORDS = {
+    "fewshot": "accuracy, 5 images of each class",
+    "finetuned": "accuracy after fine-tuning",
+    "images_per_second": "images/s",
+    "largest_batch": "largest batch",
+    "teraflops": "teraFLOPs",
+    "gmacs": "GMACs",
+}
+"""Measures in words, where these are others than their names."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
@@ -51,12 +63,25 @@ class StudyResult(Tabular):
         """A row for each cell."""
         return self.folder / "study.csv"
 
+    @property
+    def paper(self) -> str:
+        """The paper's finding, where it stands, and whether it has numbers to draw."""
+        study = self.study
+        parts = [f"{study.paper} ({study.source})" if study.source else study.paper]
+        if study.source.startswith(("App.", "Sec.", "Fig.", "Table")) and not study.points:
+            parts.append("It gives no numbers for this figure, so none of its points are drawn here.")
+        return " ".join(parts)
+
     def values(self, variant: str, measure: str | None = None) -> dict[int, float]:
         """Return a figure of a variant by seed; cells that diverged have none."""
         name = measure or self.measure
         return {
             cell.seed: cell.figures[name] for cell in self.cells if cell.variant == variant and name in cell.figures
         }
+
+    def teraflops(self, variant: str) -> Spread | None:
+        """Return the compute of a variant's cells."""
+        return spread([1e6 * value for value in self.values(variant, "exaflops").values()])
 
     def spread(self, variant: str, measure: str | None = None) -> Spread | None:
         """Return mean and deviation of a figure over the seeds."""
@@ -140,19 +165,25 @@ class StudyResult(Tabular):
         return tables
 
     def _variants_table(self) -> Table:
-        measures = [*self.study.measures, *(["largest_batch"] if self.study.task == "speed" else ["exaflops"])]
+        speed = self.study.task == "speed"
+        measures = [*self.study.measures, "gmacs" if speed else "teraflops"]
+        lost = any(self.diverged(variant.name) for variant in self.variants)
+        points = {point.name: f"{100 * point.value:.2f}%" for point in self.study.points}
+        paper = any(variant.name in points for variant in self.variants)
         rows = []
         for variant in self.variants:
-            paper = next((point for point in self.study.points if point.name == variant.name), None)
-            cells = [written(self.spread(variant.name, name), name) for name in measures]
-            lost = self.diverged(variant.name)
-            rows.append(
-                (variant.name, *cells, f"{lost} diverged" if lost else "", f"{paper.value:.3f}" if paper else "")
-            )
-        notes = [f"{self.study.question} {self.steps} steps for each run; mean and standard deviation over seeds."]
-        notes += [f"The paper ({self.study.source}): {self.study.paper}"] if self.study.source else []
+            cells = [
+                written(self.teraflops(variant.name) if name == "teraflops" else self.spread(variant.name, name), name)
+                for name in measures
+            ]
+            cells += [str(self.diverged(variant.name) or "")] if lost else []
+            rows.append((variant.name, *cells, *([points.get(variant.name, "")] if paper else [])))
+        length = "" if speed else f" {self.steps} steps for each cell;"
+        notes = [f"{self.study.question}{length} Mean and standard deviation over seeds.".replace("; M", "; m")]
+        notes += [f"The paper: {self.paper}"] if self.paper else []
         notes += [f"not finished: {name}: {reason}" for name, reason in self.failed.items()]
-        columns = ("variant", *(name.replace("_", " ") for name in measures), "diverged", "paper")
+        words = [WORDS.get(name, name) for name in measures]
+        columns = ("variant", *words, *(["diverged"] if lost else []), *(["the paper"] if paper else []))
         return Table(title=f"Study: {self.study.name}", columns=columns, rows=tuple(rows), notes=tuple(notes))
 
     def _tests_table(self) -> Table:
@@ -164,7 +195,7 @@ class StudyResult(Tabular):
                 continue
             verdict = "yes" if test.shown else "the reverse" if test.p < 0.05 else "not shown"
             interval = f"{100 * test.low:+.2f} to {100 * test.high:+.2f}"
-            rows.append((text, f"{100 * test.difference:+.2f}", interval, f"{test.p:.3f}", verdict))
+            rows.append((text, f"{100 * test.difference:+.2f}", interval, test.chance.removeprefix("p = "), verdict))
         note = (
             "Differences in points over the seeds that both have; Student's paired test, two-sided, "
             "not corrected for several claims."
@@ -173,19 +204,38 @@ class StudyResult(Tabular):
         return Table(title="Claims", columns=columns, rows=tuple(rows), notes=(note,))
 
     def _fits_table(self) -> Table:
-        best = max((1 - self.values(v.name).get(0, 0.0), v.line) for v in self.variants)[0]
+        lowest: dict[str, float] = {}
+        for variant in self.variants:
+            over = self.spread(variant.name)
+            if over is not None:
+                lowest[variant.line] = min(lowest.get(variant.line, 1.0), 1 - over.mean)
+        error = max(lowest.values())  # each line has reached it
+        needs = {line: law.compute_for(error) for line, law in self.fits.items()}
+        first = next(iter(needs))
         rows = tuple(
-            (line, f"{law.exponent:.3f}", f"{law.low:.3f} to {law.high:.3f}", f"{law.compute_for(best):.3g}")
+            (
+                line,
+                f"{law.exponent:.3f}",
+                f"{law.low:.3f} to {law.high:.3f}",
+                f"{1e6 * needs[line]:.3g}",
+                f"{needs[line] / needs[first]:.2f}",
+            )
             for line, law in self.fits.items()
         )
-        note = f"error = a C^-b; the last column is the compute C, in exaFLOPs, for an error of {best:.3f} by each fit."
-        return Table(title="Power laws", columns=("line", "b", "95% interval", "exaFLOPs"), rows=rows, notes=(note,))
+        note = (
+            f"error = a C^-b, fitted to all cells; the interval is over cells drawn again. teraFLOPs: the C for "
+            f"an error of {error:.3f}, the lowest that every line has reached; then beside that of {first}."
+        )
+        columns = ("line", "b", "95% interval", "teraFLOPs", f"of {first}")
+        return Table(title="Power laws", columns=columns, rows=rows, notes=(note,))
 
 
 def written(over: Spread | None, measure: str) -> str:
     """Write a figure with its spread; shares in percent."""
     if over is None:
         return "-"
-    if measure in ("accuracy", "fewshot"):
+    if measure in SHARES:
         return f"{100 * over.mean:.2f}%" + ("" if over.deviation is None else f" +- {100 * over.deviation:.2f}")
-    return f"{over.mean:.3g}" + ("" if not over.deviation else f" +- {over.deviation:.1g}")
+    mean = f"{over.mean:,.0f}" if over.mean >= 1000 else f"{over.mean:.3g}"
+    spreads = over.deviation is not None and over.deviation > 1e-6 * over.mean
+    return mean + (f" +- {over.deviation:.1g}" if spreads else "")

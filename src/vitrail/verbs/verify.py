@@ -79,7 +79,7 @@ def verify(
     place = find_published(path)
     if place is None and not path_of(path, "path").exists():
         raise InputError(f"there is no file or folder {path}.")
-    if place is not None and (changed := changed_files(place.record)):
+    if place is not None and place.record is not None and (changed := changed_files(place.record)):
         listed = ", ".join(changed)
         problem = f"{listed} changed after the download: the SHA-256 is not the one that was recorded; pull it again."
         return Verification(file=str(path), problems=(problem,))

@@ -39,7 +39,7 @@ def recognises_google(names: set[str]) -> bool:
 
 def recognises_timm(names: set[str]) -> bool:
     """Return whether a state dict is a pre-activation ResNet of timm."""
-    return "stem.conv.weight" in names and any(name.startswith("stages.0.blocks.0.") for name in names)
+    return {"stem.conv.weight", "stages.0.blocks.0.conv1.weight"} <= names
 
 
 def read_google(weights: Weights) -> Contents:

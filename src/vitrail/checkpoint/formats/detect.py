@@ -16,7 +16,7 @@ from vitrail.checkpoint.contents import Contents, needed_shapes
 from vitrail.checkpoint.formats.all import FORMATS
 from vitrail.checkpoint.formats.folder import FOLDER_FILES, read_json
 from vitrail.checkpoint.formats.format import Weights
-from vitrail.checkpoint.formats.huggingface_types import refusal
+from vitrail.checkpoint.formats.huggingface_types import ALIASES, TYPES, refusal
 from vitrail.checkpoint.formats.names import FormatName
 from vitrail.checkpoint.formats.released import with_plain_names
 from vitrail.checkpoint.formats.shards import INDEXES, open_shards
@@ -30,6 +30,8 @@ from vitrail.data.preprocessing import preset
 from vitrail.published.catalogue import nearest
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+_TIMM_IN_TRANSFORMERS = "timm_wrapper"
+"""The type of transformers that holds a model of timm, by timm's names and settings."""
 _HUB = re.compile(r"[\w-]+/[\w.-]+(@[\w.-]+)?")
 """Names as a hub of models has them: owner/name."""
 
@@ -100,7 +102,7 @@ def _check_allowed(path: Path, *, pickle: bool) -> None:
     if not pickle:
         raise CheckpointError(
             f"{path} is a torch file, which is a pickle and can hold programs; import it once, on purpose, with "
-            "`vitrail convert`, or allow it with `pickle=True`; only tensors are read."
+            "`vitrail convert`, or allow it with `pickle=True`; either way only tensors are read."
         )
 
 
@@ -146,6 +148,9 @@ def _recognise(source: TensorSource, path: Path, hints: Hints, stated: Mapping[s
     pixels = _beside(path, "preprocessor_config.json")
     settings = _beside(path, "open_clip_config.json" if path.name.startswith("open_clip") else "config.json")
     settings = settings or dict(stated or {})
+    kind = settings.get("model_type")
+    if isinstance(kind, str) and kind not in {*TYPES, *ALIASES, _TIMM_IN_TRANSFORMERS}:
+        raise CheckpointError(refusal(kind, source.origin))  # names may be like those of another library
     released = with_plain_names(source)
     source, names = released.source, set(released.source)
     hints = {**released.hints, **hints}
@@ -154,8 +159,6 @@ def _recognise(source: TensorSource, path: Path, hints: Hints, stated: Mapping[s
             weights = Weights(source=source, hints=hints, settings=settings, pixels=pixels)
             contents = form.read(weights)
             return contents.noting(*released.notes)
-    if isinstance(kind := settings.get("model_type"), str):
-        raise CheckpointError(refusal(kind, source.origin))
     raise CheckpointError(why_unknown(names, source.origin))
 
 

@@ -109,9 +109,7 @@ def _infer(
 ) -> tuple[ViTConfig, Grid, tuple[str, ...]]:
     """Infer sizes from the tensors, what they do not show from `config.json`, and what was assumed."""
     dim, channels, height, width = source.shape("patch.weight", 4)
-    registers = (
-        source.shape("registers", 3)[1] if "registers" in source and 0 not in source.specs["registers"].shape else 0
-    )
+    registers = source.shape("registers", 3)[1] if "registers" in source else 0
     class_token, distilled = "class_token" in source, "distillation_token" in source
     grid = _infer_grid(source, kind, tower, (height, width), hints, prefix=class_token + distilled)
     depth = count_blocks(source, r"blocks\.(\d+)\.")
@@ -190,13 +188,13 @@ def _infer_gelu(
     """Return the activation; a gate always has SiLU."""
     act = setting(tower, "hidden_act", str, kind.act)
     if gated:
-        if kind.name == "dinov3_vit" and settings and act not in ("silu", "swish"):  # DINOv2 does not read it
+        if kind.name == "dinov3_vit" and "model_type" in settings and act not in ("silu", "swish"):
             raise CheckpointError(f"{source.origin} has the activation {act!r} in a gated MLP; only silu is read.")
         return "erf"
     if "gelu" in hints:
         gelu: Gelu = hints["gelu"]
         return gelu
-    if not settings and kind.name == "clip":
+    if "model_type" not in settings and kind.name == "clip":
         raise CheckpointError(
             f"{source.origin} does not state its gelu, and image towers of CLIP differ: OpenAI's have quick, "
             "OpenCLIP's erf; give gelu."

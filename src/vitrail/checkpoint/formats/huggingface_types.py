@@ -129,8 +129,8 @@ OTHERS = {
 
 
 def type_of(settings: Mapping[str, Any], origin: str) -> Type | None:
-    """Return the type that `config.json` names, None where there is none; other types are refused by name."""
-    if not settings:
+    """Return the type that `config.json` names, None where it names none; other types are refused by name."""
+    if "model_type" not in settings:
         return None
     kind = setting(dict(settings), "model_type", str, "")
     known = TYPES.get(ALIASES.get(kind, kind))

@@ -5,6 +5,7 @@ whatever stands before the patch kernel), marks of wrappers inside names, and ot
 releases of DINOv2, DINOv3 and mmpretrain.
 """
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,14 +14,16 @@ from torch import Tensor
 
 from vitrail.base.errors import CheckpointError
 from vitrail.base.tensors import Spec, TensorSource
+from vitrail.checkpoint.formats.huggingface_names import WRAPPERS
+from vitrail.checkpoint.formats.timm_facts import HEADS_DIFFER, NORMS_DIFFER
 from vitrail.checkpoint.wrappers import PATCH_KERNELS
 
 _MARKS = re.compile(r"(?<![^.])(_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
 """What torch.compile, FSDP and activation checkpointing put into names."""
-_OWN = ("vit.", "deit.", "ijepa.", "dinov2.", "dinov2_with_registers.", "vision_model.", "embeddings.", "visual.")
-"""Beginnings of names that belong to a layout."""
-_AVERAGES = ("teacher", "ema", "model_ema", "target_encoder", "base_encoder")
-"""Parts of a larger model that are taken before others: averages, and the encoder that MoCo v3 releases."""
+_AVERAGES = ("teacher", "ema", "model_ema", "target_encoder")
+"""Parts of a larger model that are taken before others."""
+_MOMENTUM = "momentum_encoder"
+"""The average of MoCo v3, which its authors do not evaluate: its other encoder is taken."""
 # Another word -> timm's.
 _DINO = {
     r"register_tokens|storage_tokens": "reg_token",
@@ -38,6 +41,8 @@ _MM = {
     r"layers\.(\d+)\.ln([12])\.": r"blocks.\1.norm\2.",
     r"layers\.(\d+)\.ffn\.layers\.0\.0\.": r"blocks.\1.mlp.fc1.",
     r"layers\.(\d+)\.ffn\.layers\.1\.": r"blocks.\1.mlp.fc2.",
+    r"layers\.(\d+)\.ffn\.w12\.": r"blocks.\1.mlp.fc1.",
+    r"layers\.(\d+)\.ffn\.w3\.": r"blocks.\1.mlp.fc2.",
     r"layers\.(\d+)\.attn\.gamma1\.weight": r"blocks.\1.ls1.gamma",
     r"layers\.(\d+)\.ffn\.gamma2\.weight": r"blocks.\1.ls2.gamma",
     r"layers\.(\d+)\.attn\.": r"blocks.\1.attn.",
@@ -68,9 +73,12 @@ def with_plain_names(source: TensorSource) -> Released:
     hints: dict[str, Any] = {}
     if prefix:
         source, notes = _unwrapped(source, prefix, others)
-        if prefix.endswith("base_encoder.") and source.specs["patch_embed.proj.weight"].shape[:1] == (384,):
+        moco = prefix.endswith("base_encoder.") or any(_MOMENTUM in other for other in others)
+        if moco and any(source.specs[name].shape[:1] == (384,) for name in PATCH_KERNELS[:2] if name in source):
             hints["num_heads"] = 12
             notes.append("the small model of MoCo v3 has 12 heads.")
+    if "patch_embed.projection.weight" in source:
+        hints |= _open_in_mm(source)
     if "rope_embed.periods" in source:  # DINOv3: its features of an image are the class token's, where timm has a mean
         hints |= {"pool": "class-token", "image_size": (224, 224)}
     elif "register_tokens" in source:  # DINOv2, where they come after positions are added
@@ -84,23 +92,31 @@ def _prefix(source: TensorSource) -> tuple[str, list[str]]:
     """Return what stands before the names of the model, and before those of others of its kind."""
     kernels = [(name, kernel) for name in source for kernel in PATCH_KERNELS[:3] if name.endswith(f".{kernel}")]
     prefixes = list(dict.fromkeys(name.removesuffix(kernel) for name, kernel in kernels))
+    prefixes = prefixes or list(dict.fromkeys(filter(None, map(_before_huggingface, source))))
     if not prefixes or any(name in PATCH_KERNELS for name in source):
         return "", []
-    words = [[word in _AVERAGES for word in prefix.split(".")] for prefix in prefixes]
-    best = max(range(len(prefixes)), key=lambda index: (any(words[index]), -index))
-    if len(prefixes) > 1 and not any(words[best]):
+    candidates = [prefix for prefix in prefixes if _MOMENTUM not in prefix.split(".")] or prefixes
+    words = [[word in _AVERAGES for word in prefix.split(".")] for prefix in candidates]
+    best = max(range(len(candidates)), key=lambda index: (any(words[index]), -index))
+    if len(candidates) > 1 and not any(words[best]):
         raise CheckpointError(
             f"{source.origin} holds {len(prefixes)} Vision Transformers ({', '.join(prefixes[:4])}); save one of them "
             "alone."
         )
-    return prefixes[best], [prefix for prefix in prefixes if prefix != prefixes[best]]
+    return candidates[best], [prefix for prefix in prefixes if prefix != candidates[best]]
+
+
+def _before_huggingface(name: str) -> str:
+    """Return what stands before the names of transformers, whose classes may have a name of their own there."""
+    kernel = re.fullmatch(rf"((?:.+?\.)??)(?:{WRAPPERS})?embeddings\.patch_embedding(s\.projection|s)?\.weight", name)
+    return kernel[1] if kernel else ""
 
 
 def _unwrapped(source: TensorSource, prefix: str, others: list[str]) -> tuple[TensorSource, list[str]]:
     inside = {name.removeprefix(prefix): name for name in source if name.startswith(prefix)}
     aside = [name for name in source if not name.startswith(prefix)]
     if "patch_embed.projection.weight" in inside:  # mmpretrain has the head beside the backbone
-        heads = {name: re.sub(r"^head\.(layers\.head|fc)\.", "head.", name) for name in aside}
+        heads = {name: _mm_head(name) for name in aside}
         inside |= {new: old for old, new in heads.items() if new != old}
         aside = [name for name in aside if heads[name] == name]
     notes = []
@@ -111,6 +127,29 @@ def _unwrapped(source: TensorSource, prefix: str, others: list[str]) -> tuple[Te
         shown = ", ".join(aside[:3]) + (f" and {len(aside) - 3} more" if len(aside) > 3 else "")
         notes.append(f"what lies outside {prefix.rstrip('.')} was left aside: {shown}.")
     return source.renamed(inside), notes
+
+
+def _mm_head(name: str) -> str:
+    """Return timm's name for a tensor of mmpretrain's head: a layer before the last, and one or two last ones."""
+    name = re.sub(r"^head\.layers\.pre_logits\.", "pre_logits.fc.", name)
+    return re.sub(r"^head\.(layers\.head|fc)(_dist)?\.", r"head\2.", name)
+
+
+def _open_in_mm(source: TensorSource) -> dict[str, Any]:
+    """Return what the names and sizes of mmpretrain's models leave open, and why."""
+    dim, *_ = source.shape("patch_embed.projection.weight", 4)
+    positions = source.specs.get("pos_embed", Spec((), None)).shape
+    square = len(positions) == 3 and math.isqrt(positions[1]) ** 2 == positions[1]
+    hints: dict[str, Any] = {"position_resize": "huggingface"}
+    if dim == 384:
+        hints[HEADS_DIFFER] = "of mmpretrain's models of its sizes deit-small has 6 and mocov3-small 12"
+    if "cls_token" in source and "layers.0.attn.gamma1.weight" in source and square:
+        hints[NORMS_DIFFER] = (
+            "a DeiT3 of mmpretrain, whose program applies the first norm of a block before both of its branches since "
+            "1.0, which no model here does; if it holds DeiT III as published, give its name in timm as architecture "
+            "(deit3_small_patch16_224)."
+        )
+    return hints
 
 
 def _renamed(source: TensorSource) -> TensorSource:

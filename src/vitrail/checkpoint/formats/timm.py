@@ -13,7 +13,13 @@ from vitrail.checkpoint.formats.format import Format, Weights
 from vitrail.checkpoint.formats.timm_facts import find_facts
 from vitrail.checkpoint.formats.timm_infer import BACKBONE_NUMERICS, dialect_of, infer
 from vitrail.checkpoint.formats.timm_layout import Dialect, layout
-from vitrail.checkpoint.formats.timm_settings import how_to_build, read_labels, read_preprocessing, settings_of
+from vitrail.checkpoint.formats.timm_settings import (
+    CLIP_EPS,
+    how_to_build,
+    read_labels,
+    read_preprocessing,
+    settings_of,
+)
 from vitrail.checkpoint.layout import read_layout, write_layout
 from vitrail.model.config import ViTConfig
 
@@ -91,7 +97,7 @@ def write(contents: Contents, path: Path) -> Contents:
     if lacking:
         raise CheckpointError(
             "timm's folders name a model of its own list, which has no hybrids of other sizes, no distilled models, no "
-            f"SwiGLU and no other LayerNorm epsilon than 1e-6, but this model has {lacking}; "
+            f"SwiGLU and no other LayerNorm epsilon than 1e-6 and 1e-5, but this model has {lacking}; "
             "write a .safetensors file instead."
         )
     write_state(state, path / "model.safetensors", contents)
@@ -103,7 +109,7 @@ def _no_folder(config: ViTConfig) -> str | None:
     """Return a note about what a `config.json` of timm cannot name."""
     reasons = {
         "a backbone": config.backbone is not None,
-        f"norm_eps={config.norm_eps}": config.norm_eps != 1e-6,
+        f"norm_eps={config.norm_eps}": config.norm_eps not in (1e-6, CLIP_EPS),
         "a distillation token": config.distillation_token,
         "SwiGLU": config.mlp == "swiglu",
     }
@@ -124,6 +130,13 @@ def _refuse_foreign(source: TensorSource) -> None:
     kinds = {kind for name in source for pattern, kind in FOREIGN.items() if re.match(pattern, name)}
     if "blocks.0.norm1.weight" in source and "blocks.0.norm1.bias" not in source:
         kinds.add("RMSNorm")
+    widths = {
+        source.specs[name].shape[:1]
+        for name in ("attn_pool.mlp.fc1.weight", "blocks.0.mlp.fc1.weight")
+        if name in source
+    }
+    if "attn_pool.latent" in source and len(widths) > 1:
+        kinds.add("an MLP of another width in its attention pooling")
     if kinds:
         raise CheckpointError(
             f"{source.origin} is a timm model with {', '.join(sorted(kinds))}, which no model here has; only models "

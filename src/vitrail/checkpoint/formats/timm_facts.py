@@ -29,6 +29,10 @@ POOLS = {"token": "class-token", "avg": "mean", "map": "attention"}
 GELUS = {"gelu": "erf", "gelu_tanh": "tanh", "quick_gelu": "quick"}
 # A fact -> the setting that answers it, and the value of a row that leaves it out.
 _FACTS = {"heads": "num_heads", "gelu": "gelu", "norm_eps": "norm_eps", "pool": "pool"}
+HEADS_DIFFER = "heads_differ"
+"""What the names of a release may tell: why its heads are not those of timm's models of the same sizes."""
+NORMS_DIFFER = "norms_differ"
+"""The same: why the norms inside its blocks may not be where its tensors show them."""
 _SHOWN = 3
 
 
@@ -53,6 +57,8 @@ class Facts:
             return self.hints[answer]
         if stated is not None:
             return stated
+        if fact == "heads" and HEADS_DIFFER in self.hints:
+            raise CheckpointError(f"{self.origin} does not state its num_heads: {self.hints[HEADS_DIFFER]}; give it.")
         values = {name: row.get(fact) for name, row in self.rows.items()}
         different = {str(value): name for name, value in values.items()}
         if len(different) == 1 and (self.sized or fact != "heads"):
@@ -102,6 +108,8 @@ def find_facts(
     source: TensorSource, settings: Mapping[str, Any], arguments: Mapping[str, Any], hints: Mapping[str, Any]
 ) -> Facts:
     """Choose the rows that a file may be."""
+    if NORMS_DIFFER in hints and "architecture" not in hints:
+        raise CheckpointError(f"{source.origin} is {hints[NORMS_DIFFER]}")
     rows, sized = _rows(source, settings, hints)
     return Facts(origin=source.origin, rows=rows, sized=sized, arguments=arguments, hints=hints)
 
@@ -117,6 +125,11 @@ def _rows(
     name = plain_name(answer or setting(dict(settings), "architecture", str, ""))
     if name in table():
         return {name: table()[name]}, True
+    if name and "num_features" in settings:  # which timm's config.json has, and the arguments of a run have not
+        raise CheckpointError(
+            f"{source.origin} is timm's {name!r}, which is not known here, so that it may differ in what no tensor "
+            "shows; if one of timm's Vision Transformers is built like it, give the name of that as architecture."
+        )
     parts, depth = parts_of(source.shapes), count_blocks(source, r"blocks\.(\d+)\.")
     equal = {name: row for name, row in table().items() if (row["parts"], row["depth"]) == (parts, depth)}
     structure = parts.split()[3:]

@@ -73,6 +73,7 @@ def infer(
         norm_embedded="norm_pre.weight" in source,
         norm_encoded="norm.weight" in source or "fc_norm.weight" in source,
         norm_pooled=pooled_norm,
+        representation_size=source.shape("pre_logits.fc.weight", 2)[0] if "pre_logits.fc.weight" in source else None,
         projection_size=projection,
         positions="learned-1d" if "pos_embed" in source else "none",
         position_resize=facts.hints.get("position_resize", "timm"),

@@ -59,6 +59,7 @@ def layout(config: ViTConfig, dialect: Dialect) -> Layout:
         *named("embedding.norm", "norm_pre"),
         *named("encoder.norm", dialect.norm),
         *named("head.norm", "fc_norm"),
+        *named("head.representation", "pre_logits.fc"),  # of files before 2022
         Entry("head.pool.probe", ("attn_pool.latent",), BATCHED),
         *named("head.pool.query", "attn_pool.q"),
         *named("head.pool.key_value", "attn_pool.kv"),

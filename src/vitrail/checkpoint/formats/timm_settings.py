@@ -21,6 +21,8 @@ from vitrail.data.preprocessing import (
 from vitrail.model.config import ViTConfig
 from vitrail.model.patches import Size
 
+CLIP_EPS = 1e-5
+"""The epsilon of CLIP's norms in timm, where other models have 1e-6."""
 _POOLS = {"class-token": "token", "mean": "avg", "attention": "map", "distilled": "token"}
 _GELUS = {"tanh": "gelu_tanh", "erf": "gelu", "quick": "quick_gelu"}
 _STATISTICS = {
@@ -51,8 +53,8 @@ def arguments(config: ViTConfig) -> dict[str, Any]:
         settings["init_values"] = config.layer_scale or 1.0  # timm takes 0 for none
     if config.registers:
         settings["reg_tokens"] = config.registers
-    if config.norm_embedded:
-        settings["pre_norm"] = True
+    if config.norm_embedded or config.norm_eps == CLIP_EPS:
+        settings["pre_norm"] = config.norm_embedded
     if not config.norm_encoded:
         settings["final_norm"] = False
     if config.pool in ("mean", "attention") and config.num_prefix and config.first_pooled == 0:
@@ -81,8 +83,8 @@ def settings_of(contents: Contents, config: ViTConfig) -> dict[str, Any]:
     listed = arguments(config)
     pixels = contents.preprocessing or preset("timm", image_size=config.image_size, channels=config.channels)
     settings: dict[str, Any] = {
-        "architecture": "vit_base_patch16_224",
-        "num_classes": config.num_classes,
+        "architecture": "vit_base_patch16_clip_224" if config.norm_eps == CLIP_EPS else "vit_base_patch16_224",
+        "num_classes": config.projection_size or config.num_classes,
         "num_features": config.dim,
         "global_pool": listed["global_pool"],
         "model_args": {name: value for name, value in listed.items() if name != "num_classes"},
@@ -93,7 +95,7 @@ def settings_of(contents: Contents, config: ViTConfig) -> dict[str, Any]:
             "crop_mode": "center" if pixels.geometry == "crop" else "squash",
             "mean": list(pixels.mean),
             "std": list(pixels.std),
-            "num_classes": config.num_classes,
+            "num_classes": config.projection_size or config.num_classes,
             "first_conv": "patch_embed.proj",
             "classifier": "head",
         },

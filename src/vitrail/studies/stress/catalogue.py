@@ -5,23 +5,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
-import torch
-
-from vitrail.analysis.faithfulness import Order, random_order
 from vitrail.base.errors import ConfigError, InputError, did_you_mean
 from vitrail.base.shapes import Pixels
 from vitrail.data.stress.corruptions import check_severity, corrupt
 from vitrail.data.stress.filters import high_pass, low_pass, without_texture
 from vitrail.data.stress.published import NAMES, SEVERITIES, CorruptionName
-from vitrail.data.stress.tiles import partly_shuffled, rearrange, shuffled
-from vitrail.data.stress.views import expose, rotate, zoom
+from vitrail.data.stress.views import expose, zoom
 from vitrail.model.patches import Size, size_text
+from vitrail.studies.stress import changes
+from vitrail.studies.stress.changes import Level
 from vitrail.studies.stress.stage import Subject
 
 Group = Literal["occlusion", "shuffle", "texture", "frequency", "corruptions", "views", "attacks", "resolution"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 Kind = Literal["pixels", "attack", "resolution"]
-Level = int | float
 Apply = Callable[[Subject, Level], Pixels]
 
 TILES = (2, 4, 8, 16)
@@ -68,8 +65,16 @@ def catalogue(image_size: Size, *, severities: Sequence[int] = SEVERITIES, budge
     chosen = tuple(sorted({check_severity(severity) for severity in severities}))
     if not chosen:
         raise ConfigError("severities is empty, but must name at least one of 1 to 5.")
-    corruptions = (replace(_corruption(name), levels=chosen) for name in NAMES)
-    return (*_hidden(), *_moved(image_size), *_filtered(image_size), *corruptions, *_seen(), *_fitted(budget))
+    corruptions = (replace(_corruption_test(name), levels=chosen) for name in NAMES)
+    return (
+        *_occlusion_tests(),
+        *_shuffle_tests(image_size),
+        *_filter_tests(image_size),
+        *corruptions,
+        *_view_tests(),
+        *_attack_tests(budget),
+        _resolution_test(),
+    )
 
 
 def select(words: Sequence[str], tests: Sequence[StressTest]) -> tuple[StressTest, ...]:
@@ -87,7 +92,7 @@ def select(words: Sequence[str], tests: Sequence[StressTest]) -> tuple[StressTes
     return chosen
 
 
-def _hidden() -> tuple[StressTest, ...]:
+def _occlusion_tests() -> tuple[StressTest, ...]:
     occlusion = partial(
         StressTest,
         group="occlusion",
@@ -97,15 +102,20 @@ def _hidden() -> tuple[StressTest, ...]:
         shares=True,
     )
     return (
-        occlusion(name="occlusion-random", title="Covered at random", apply=_cover_random),
-        occlusion(name="occlusion-salient", title="Most salient patches first", apply=_cover_salient, salient=True),
+        occlusion(name="occlusion-random", title="Covered at random", apply=changes.cover_random),
         occlusion(
-            name="occlusion-background", title="Least salient patches first", apply=_cover_background, salient=True
+            name="occlusion-salient", title="Most salient patches first", apply=changes.cover_salient, salient=True
+        ),
+        occlusion(
+            name="occlusion-background",
+            title="Least salient patches first",
+            apply=changes.cover_background,
+            salient=True,
         ),
     )
 
 
-def _moved(image_size: Size) -> tuple[StressTest, ...]:
+def _shuffle_tests(image_size: Size) -> tuple[StressTest, ...]:
     tiles = tuple(count for count in TILES if count <= min(image_size))
     return (
         StressTest(
@@ -115,7 +125,7 @@ def _moved(image_size: Size) -> tuple[StressTest, ...]:
             axis="tiles along each side",
             levels=tiles,
             start=1,
-            apply=_shuffle,
+            apply=changes.shuffle,
         ),
         StressTest(
             name="grid",
@@ -125,12 +135,12 @@ def _moved(image_size: Size) -> tuple[StressTest, ...]:
             levels=(0.25, 0.5, 0.75, 1.0),
             start=0,
             shares=True,
-            apply=_permute,
+            apply=changes.permute,
         ),
     )
 
 
-def _filtered(image_size: Size) -> tuple[StressTest, ...]:
+def _filter_tests(image_size: Size) -> tuple[StressTest, ...]:
     unit = max(round(min(image_size) / 96), 1)
     return (
         StressTest(
@@ -163,7 +173,7 @@ def _filtered(image_size: Size) -> tuple[StressTest, ...]:
     )
 
 
-def _corruption(name: CorruptionName) -> StressTest:
+def _corruption_test(name: CorruptionName) -> StressTest:
     return StressTest(
         name=name,
         group="corruptions",
@@ -175,7 +185,7 @@ def _corruption(name: CorruptionName) -> StressTest:
     )
 
 
-def _seen() -> tuple[StressTest, ...]:
+def _view_tests() -> tuple[StressTest, ...]:
     return (
         StressTest(
             name="rotation",
@@ -184,7 +194,7 @@ def _seen() -> tuple[StressTest, ...]:
             axis="degrees",
             levels=(10, 20, 30, 45, 60, 90),
             start=0,
-            apply=_turn,
+            apply=changes.turn,
         ),
         StressTest(
             name="scale",
@@ -207,7 +217,7 @@ def _seen() -> tuple[StressTest, ...]:
     )
 
 
-def _fitted(budget: Level) -> tuple[StressTest, ...]:
+def _attack_tests(budget: Level) -> tuple[StressTest, ...]:
     return (
         StressTest(
             name="pgd",
@@ -228,50 +238,16 @@ def _fitted(budget: Level) -> tuple[StressTest, ...]:
             shares=True,
             kind="attack",
         ),
-        StressTest(
-            name="resolution",
-            group="resolution",
-            title="Other sizes than trained",
-            axis="times the size that it was trained at",
-            levels=(0.5, 0.75, 1.25, 1.5, 2.0),
-            start=1,
-            kind="resolution",
-        ),
     )
 
 
-def _cover(subject: Subject, order: Order, share: Level) -> Pixels:
-    cells = subject.stage.cells
-    covered = torch.zeros(1, len(cells), dtype=torch.bool)
-    covered[0, order[: round(share * len(cells))]] = True
-    return cells.cover(subject.pixels[None], covered, subject.stage.colour)[0]
-
-
-def _cover_random(subject: Subject, share: Level) -> Pixels:
-    stage = subject.stage
-    return _cover(subject, random_order(len(stage.cells), stage.seed, "stress", "occlusion", subject.row), share)
-
-
-def _cover_salient(subject: Subject, share: Level) -> Pixels:
-    assert subject.order is not None  # noqa: S101 - the test states that it needs it
-    return _cover(subject, subject.order, share)
-
-
-def _cover_background(subject: Subject, share: Level) -> Pixels:
-    assert subject.order is not None  # noqa: S101 - the test states that it needs it
-    return _cover(subject, subject.order.flip(0), share)
-
-
-def _shuffle(subject: Subject, tiles: Level) -> Pixels:
-    count = int(tiles)
-    return rearrange(subject.pixels, (count, count), shuffled(count**2, subject.draws(f"shuffle {count}")))
-
-
-def _permute(subject: Subject, share: Level) -> Pixels:
-    grid = subject.stage.cells.grid
-    return rearrange(subject.pixels, grid, partly_shuffled(grid[0] * grid[1], share, subject.draws("grid")))
-
-
-def _turn(subject: Subject, degrees: Level) -> Pixels:
-    left = subject.draws("rotation").uniform("side", 1)[0] < 0.5
-    return rotate(subject.pixels, float(degrees if left else -degrees))
+def _resolution_test() -> StressTest:
+    return StressTest(
+        name="resolution",
+        group="resolution",
+        title="Other sizes than trained",
+        axis="times the size that it was trained at",
+        levels=(0.5, 0.75, 1.25, 1.5, 2.0),
+        start=1,
+        kind="resolution",
+    )

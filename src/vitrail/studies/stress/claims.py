@@ -5,7 +5,7 @@ Published figures are of large models on ImageNet; they suggest what to look at 
 
 from dataclasses import dataclass
 
-from vitrail.studies.stress.catalogue import Level
+from vitrail.studies.stress.changes import Level
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,14 +1,16 @@
 """Curves and figures of models under stress, each with its interval over images."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
 
 from vitrail.base.scores import interval
 from vitrail.evaluation.bootstrap import DrawCounts, Interval, bootstrap
-from vitrail.studies.stress.catalogue import Level, StressTest
+from vitrail.studies.stress.catalogue import StressTest
+from vitrail.studies.stress.changes import Level
 from vitrail.studies.stress.measure import Answers
 
 
@@ -98,6 +100,8 @@ def summarise(
         return values
 
     drawn = bootstrap(figures, images, resamples=resamples, seed=seed)
+    if images == 1:  # every resample is that image, which looks certain and is not
+        drawn = {name: replace(figure, low=math.nan, high=math.nan) for name, figure in drawn.items()}
     return tuple(
         Summary(
             clean=accuracy(answers, model, 0),

@@ -92,8 +92,10 @@ class StressResult(Tabular):
         sources = list(dict.fromkeys(claim.source for claim, _, _ in claims))
         published = [f"{claim.text} [{sources.index(claim.source) + 1}]" for claim, _, _ in claims]
         rows = [(at, *values) for _, at, values in claims]
-        kept = "Accuracy, and in brackets the share of the accuracy on clean images that is left. What was published:"
+        kept = "Accuracy, and in brackets the share of the accuracy on clean images that is left."
         below = () if beside else tuple(f"{row[0]}: {text}." for row, text in zip(rows, published, strict=True))
+        if below:
+            kept += " What was published:"
         return Table(
             title="Beside what was published of large models on ImageNet",
             columns=("measured", *self.models, *(["note"] if beside else [])),
@@ -199,7 +201,7 @@ def _marked(summary: Summary, test: str) -> str:
     if test not in summary.means:
         return percent(math.nan)
     change = summary.changes.get(test)
-    star = "*" if change is not None and not change.low <= 0 <= change.high else ""
+    star = "*" if change is not None and (change.low > 0 or change.high < 0) else ""
     return f"{percent(summary.means[test].value)}{star}"
 
 

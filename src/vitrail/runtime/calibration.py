@@ -40,7 +40,8 @@ def read_calibration(data: str | os.PathLike[str] | Dataset, how: Preprocessing,
     if entry == "input":
         images = normalise(batch, how).numpy()
     else:
-        images = on_canvas(batch.permute(0, 2, 3, 1).contiguous().numpy(), how)
+        images = batch.permute(0, 2, 3, 1).contiguous().numpy()
+        images = on_canvas(images, how) if entry == "image" else images
     shown = max(min(SHOWN, len(images) // 3), 1)
     return Calibration(shown=images[:shown], compared=images[shown:])
 
