@@ -25,7 +25,6 @@ Smaller Vision Transformers differ in what Table 4 was not made for (docs/finetu
 from dataclasses import dataclass, replace
 
 from vitrail.data.augment.settings import Augmentation
-from vitrail.model.config import ViTConfig
 from vitrail.model.cost import cost
 from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
@@ -68,7 +67,7 @@ class Adaptation:
 
 def choose_adaptation(facts: Facts, model: ModelConfig) -> Adaptation:
     """Return the settings that the rule chooses for such data and such a model."""
-    if isinstance(model, ViTConfig) and cost(model.adapted(num_classes=2)).parameters < SMALL_MODEL:
+    if model.grid is not None and cost(model.adapted(num_classes=2)).parameters < SMALL_MODEL:
         return _adapt_small(facts)
     many = facts.images >= MANY_IMAGES
     batch = 512 if many else max(min(64, facts.images // 8) // 2 * 2, 2)

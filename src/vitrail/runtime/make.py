@@ -52,7 +52,7 @@ def check_choice(choice: EngineChoice, device: torch.device) -> None:
     if choice.precision == "int8":
         if name in ("torch", "compiled"):
             raise ConfigError(
-                f"`engine={name}` does not compute in int8; give `engine=onnxruntime` or `engine=openvino`, or `auto`."
+                f"`engine={name}` does not compute in int8; give `engine=auto`, or onnxruntime or openvino."
             )
         if choice.calibrate is None:
             raise ConfigError(

@@ -70,7 +70,10 @@ SCALING = Study(
     compute_axis=True,
     fit=True,
     points=tuple(
-        Point(line=row.family, name=row.model, x=float(row.exaflops), value=row.imagenet / 100) for row in TABLE_6
+        Point(
+            line=row.family, name=f"{row.model}, {row.epochs} epochs", x=float(row.exaflops), value=row.imagenet / 100
+        )
+        for row in TABLE_6
     ),
     paper_label="ImageNet top-1 after fine-tuning",
 )

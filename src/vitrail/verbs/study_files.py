@@ -92,7 +92,9 @@ def chart_of(result: StudyResult, measure: str) -> Chart:
         compute = result.teraflops(variant.name)
         x = variant.x if not study.compute_axis else compute.mean if compute else None
         if over is not None:
-            points.append(_Mark(line=variant.line, name=variant.name, x=x, y=over.mean, deviation=over.deviation or 0))
+            points.append(
+                _Mark(line=variant.line, name=variant.name, x=x, y=over.mean, deviation=over.deviation or 0.0)
+            )
     share = measure in SHARES
     chart = _chart(points, study, "Here: " + WORDS.get(measure, measure))
     ticks = tuple(sorted({variant.x for variant in result.variants if variant.x is not None}))
