@@ -193,4 +193,7 @@ def test_a_word_that_is_not_a_setting_is_not_turned_into_a_flag(tmp_path, capsys
     assert "give a folder, a file, or 'sample'." in capsys.readouterr().err
     torch.save({"weight": torch.zeros(1)}, tmp_path / "x.pth")
     assert main(["show", str(tmp_path / "x.pth")]) == 2
-    assert "with `vitrail convert`, or allow it with --pickle; only tensors are read." in capsys.readouterr().err
+    assert (
+        "with `vitrail convert`, or allow it with --pickle; either way only tensors are read."
+        in capsys.readouterr().err
+    )

@@ -141,7 +141,7 @@ def test_without_data_there_are_the_panels_that_need_none_and_a_note(tmp_path: P
     notes: list[str] = []
     result = vitrail.inspect(perturbed(vit_config()), out=tmp_path / "inside", note=notes.append)
     assert sorted(result.to_dict()["panels"]) == ["filters", "positions"]
-    assert "first 28 components of the filters" in repr(result)
+    assert "variance in 28 components of the filters" in repr(result)
     assert any("no data is given" in sentence for sentence in notes)
     page = words(read((tmp_path / "inside" / "inspection.html").read_text()))
     assert "this needs images, and no data was given" in page

@@ -425,7 +425,7 @@ def test_a_plan_with_impossible_steps_is_refused_by_name(tmp_path) -> None:
     for steps in (-3, 0, 10**30, "1", 1.5):
         (out / "study.json").write_text(json.dumps(plan | {"steps": steps, "minutes": 3.0}))
         with pytest.raises(ConfigError, match=r"the settings in .*study\.json do not make a StudyPlan: .*steps"):
-            vitrail.study(rates(), data, minutes=3, seeds=1, out=out, note=str)
+            vitrail.study(rates(), data, minutes=3.0, seeds=1, out=out, note=str)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import torch
+from jaxtyping import UInt8
 from torch import Tensor, nn
 
 from vitrail.base.errors import ConfigError
@@ -203,7 +204,7 @@ def torch_engine(model: Model) -> tuple[TorchEngine, tuple[str, ...]]:
     return TorchEngine(model, guess), (note,)
 
 
-def _padded(pixels: PixelBatch, size: int) -> PixelBatch:
+def _padded(pixels: PixelBatch, size: int) -> UInt8[Tensor, "size channel height width"]:
     """Repeat the last image until there are as many as needed."""
     missing = size - len(pixels)
     return pixels if not missing else torch.cat([pixels, pixels[-1:].expand(missing, -1, -1, -1)])

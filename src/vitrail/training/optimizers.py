@@ -15,6 +15,8 @@ from vitrail.training.learner import MODEL, Learner
 from vitrail.training.muon import Muon
 
 OptimizerName = Literal["adam", "sgd", "muon"]
+LARGEST_RATE = torch.finfo(torch.float32).max
+"""What updates can be multiplied by; a larger rate would be an error of torch, where it should diverge."""
 MUON_MOMENTUM = 0.95
 DecayScope = Literal["kernels", "all"]
 DecayScale = Literal["rate", "schedule"]
@@ -153,7 +155,7 @@ def set_rate(optimizer: Optimizer, rate: float, *, done: float = 0.0) -> None:
     From a to b by a cosine: b + (a - b) (1 + cos(pi done)) / 2.
     """
     for group in optimizer.param_groups:
-        group["lr"] = rate * group["rate_factor"]
+        group["lr"] = min(rate * group["rate_factor"], LARGEST_RATE)
         if "decays" in group:
             start, end = group["decays"]
             group["weight_decay"] = end + (start - end) * (1 + math.cos(math.pi * done)) / 2

@@ -179,6 +179,8 @@ def _plan(source: Source, data_config: DataConfig, data: RunData, request: Finet
     rates = _rates(request, adaptation)
     draft = adapt(source, facts, adaptation, image_size=request.size, frozen=request.frozen)
     dev_fraction = adaptation.dev_fraction if request.dev_fraction is None else request.dev_fraction
+    if not 0 < dev_fraction < 1:
+        raise ConfigError(f"`dev_fraction` is {dev_fraction}, but must be between 0 and 1, such as 0.1.")
     base = fill(
         draft.at_rate(quick_rate(rates)),
         replace(data_config, dev_fraction=dev_fraction),
