@@ -144,13 +144,14 @@ def stuck(_):
     print("stuck", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # a library that keeps Python from its signals
 cli._dispatch = stuck
-cli.main(["models"])
+raise SystemExit(cli.main(["models"]))
 """
 
 
 def test_a_command_inside_a_library_ends_too() -> None:
     with subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"stuck\n"
+        time.sleep(0.3)  # until it is inside
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 143
 
