@@ -15,7 +15,7 @@ from vitrail.runs.draft import Facts
 from vitrail.runs.start import open_source
 
 FACTS = Facts(images=5_000, classes=37, channels=3, side=300)
-SMALL = ViTConfig(dim=8, depth=1, num_heads=2, mlp_dim=8)
+SMALL = ViTConfig(dim=8, depth=1, num_heads=2, mlp_dim=8, patch_size=(32, 32))
 TABLE_4 = {
     "finetune-imagenet": (20_000, (0.003, 0.01, 0.03, 0.06), 0.01, 500),
     "finetune-cifar10": (10_000, (0.001, 0.003, 0.01, 0.03), 0.02, 500),
