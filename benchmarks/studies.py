@@ -95,7 +95,8 @@ def verdicts(result: StudyResult) -> str:
 def small(path: Path) -> bytes:
     """Return a picture in few colours."""
     picture = io.BytesIO()
-    Image.open(path).convert("RGB").quantize(COLOURS).save(picture, format="png", optimize=True)
+    with Image.open(path) as image:
+        image.convert("RGB").quantize(COLOURS).save(picture, format="png", optimize=True)
     return picture.getvalue()
 
 

@@ -55,7 +55,8 @@ def test_two_tiny_studies_are_run_written_and_read_again(tmp_path, monkeypatch, 
     assert "### resolution" in text
     assert "### pooling" in text
     assert "transfer" not in text  # without other data
-    assert Image.open(out / "study-pooling.png").mode == "P"
+    with Image.open(out / "study-pooling.png") as picture:
+        assert picture.mode == "P"
     capsys.readouterr()
     studies.main()
     assert "of 6" not in capsys.readouterr().err

@@ -167,7 +167,10 @@ def test_the_cell_of_a_killed_process_is_taken_over_and_resumed(tmp_path) -> Non
     begun = [line.partition(": ")[2] for line in errors.splitlines() if re.search(r"seed 0: \d of 2", line)]
     assert [line[:1] for line in begun] == ["b", "a"]
     assert not json.loads(output)["failed"]
-    assert len([line for line in metrics.read_text().splitlines() if '"accuracy"' in line]) == 1
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    steps = [row["step"] for row in rows if "loss" in row]
+    assert steps == sorted(set(steps))
+    assert [row["step"] for row in rows if "val_accuracy" in row] == [400]
 
 
 def test_the_study_of_the_guide_runs(tmp_path) -> None:
