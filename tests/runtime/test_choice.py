@@ -51,7 +51,7 @@ def test_bfloat16_computes_in_it_and_leaves_the_model_as_it_was(monkeypatch) -> 
     ("choice", "words"),
     [
         ({"engine": "onnxruntime"}, "give some like those that the model will see, a few hundred, as `calibrate`"),
-        ({"engine": "torch", "calibrate": "sample"}, "`engine=torch` does not compute in int8; give `engine=onnxrun"),
+        ({"engine": "torch", "calibrate": "sample"}, "`engine=torch` does not compute in int8; give `engine=auto`"),
         ({"engine": "compiled"}, "`engine=compiled` does not compute in int8"),
         ({}, "`engine=torch` does not compute in int8"),
     ],
