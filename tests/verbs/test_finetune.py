@@ -79,3 +79,9 @@ def test_what_cannot_be_is_refused_by_the_names_of_settings(
 ) -> None:
     with pytest.raises(ConfigError, match=said):
         settle_finetuning(replace(request_, **changes), Ranks())  # type: ignore[arg-type]
+
+
+def test_an_empty_start_is_not_the_backbone(tmp_path: Path) -> None:
+    with pytest.raises(vitrail.VitrailError, match="empty"):
+        vitrail.finetune("sample", start="", steps=1, out=tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()

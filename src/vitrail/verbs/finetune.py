@@ -150,7 +150,7 @@ def _new(request: FinetuneRequest, ranks: Ranks) -> Finetuning:
     seed, data_config = request.first_seed, request.new_data()
     split_seed = seed if data_config.split_seed is None else data_config.split_seed
     data_config = replace(data_config, role="transfer", split_seed=split_seed)
-    start = str(request.start or BACKBONE)
+    start = BACKBONE if request.start is None else str(request.start)
     source = open_source(start, pickle=request.pickle, num_heads=request.num_heads, architecture=request.architecture)
     data = open_run_data(data_config, seed=seed)
     folder = RunFolder(path=Path(request.out or _default_out(str(request.data), start)))
