@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import vitrail
 from tests.base.test_table import read
@@ -95,3 +96,39 @@ def test_images_that_are_not_files_are_refused_before_they_are_read(tmp_path) ->
         vitrail.survey(tmp_path / "x.npz", clean=tmp_path / "x.csv", progress=never)
     with pytest.raises(InputError, match="`clean` lists image files"):
         vitrail.survey(tmp_path / "x.npz").clean(tmp_path / "x.csv")
+
+
+@pytest.fixture
+def coloured(workplace) -> Path:
+    """Dark and light images, of which one is in the wrong folder."""
+    chance = np.random.default_rng(0)
+    for number in range(48):
+        light = number % 2
+        label = "light" if light and number != 7 else "dark"
+        pixels = (40 + 150 * light + chance.integers(0, 40, (24, 24, 3))).astype(np.uint8)
+        file = workplace / "coloured" / label / f"{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(file)
+    return workplace / "coloured"
+
+
+def test_features_show_a_label_in_doubt_and_a_map(coloured, workplace) -> None:
+    model = vitrail.create("Ti/8", num_classes=0, image_size=24, depth=1, seed=0)
+    survey = vitrail.survey(coloured, features=model, sheet=workplace / "a.html", image_size=16)
+    report = survey.to_dict()["features"]
+    assert [Path(entry["image"]["name"]).name for entry in report["doubts"]] == ["7.png"]
+    assert (report["doubts"][0]["image"]["class"], report["doubts"][0]["other"]) == ("dark", "light")
+    assert report["agreement"] == pytest.approx(47 / 48, abs=1e-4)
+    assert "dark, but its features are those of light" in repr(survey)
+    page = (workplace / "a.html").read_text()
+    assert "A map of the images" in page
+    assert "Labels in doubt" in page
+    assert page.count("tabindex") == 48
+
+
+def test_features_judge_no_class_of_few_images(photos) -> None:
+    model = vitrail.create("Ti/8", num_classes=0, image_size=24, depth=1, seed=0)
+    survey = vitrail.survey(photos, features=model)
+    assert survey.to_dict()["features"]["agreement"] is None
+    assert "a class has fewer than ten images" in repr(survey)
+    assert vitrail.survey(photos).to_dict()["features"] is None

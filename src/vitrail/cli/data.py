@@ -8,6 +8,7 @@ Exit code 0 means surveyed, 1 that more is broken than --skip-broken allows.
 
 Example: vitrail data photos/ --sheet photos.html
 Example: vitrail data photos/ --clean photos/clean.csv
+Example: vitrail data photos/ --features backbone --sheet photos.html
 """
 
 import re
@@ -39,6 +40,8 @@ class Arguments:
     """Where the paths of a CSV or JSON-lines file begin."""
     near: Annotated[str, flag("BITS|off")] = "7"
     """Bits of 63, 0 to 11, in which the hashes of near duplicates may differ; `off` finds exact ones only."""
+    features: Annotated[str | None, flag("MODEL", "none")] = None
+    """Judge labels by the features of a model, such as `backbone`; with --sheet, a map of the images."""
     skip_broken: Annotated[str, flag("N|PERCENT")] = "100%"
     """Exit with code 1 if more images than this are broken or missing, such as 5 or 1%."""
     sheet: Annotated[str | None, flag("OUT.html", "none")] = None
@@ -69,12 +72,14 @@ def run(arguments: Arguments) -> int:
         seed=arguments.seed,
         root=arguments.root,
         near=_bits(arguments.near),
+        features=arguments.features,
         sheet=arguments.sheet,
         augment=arguments.augment,
         image_size=None if arguments.image_size is None else parse_size(arguments.image_size),
         clean=arguments.clean,
         force=arguments.force,
         progress=progress,
+        note=say,
     )
     report = survey.to_dict()
     if arguments.json:

@@ -8,7 +8,7 @@ The first form costs least when there are more images than features, the second 
 once, as Q diag(e) Q^T, after which every l2 is a division (Sec. 4.1; the constants are big_vision's).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ Codes = Int[np.ndarray, "image"]
 Weights = Float[Tensor, "input class"]
 Queries = Float[Tensor, "query representation"]
 Classes = Int[np.ndarray, "query"]
+Scores = Float[Tensor, "some class"]
 
 BIAS = 100.0
 """The constant feature."""
@@ -44,12 +45,16 @@ class Decomposition:
         """Solve for one strength of regularisation."""
         return self.back @ (self.onto / (self.eigenvalues + l2)[:, None])
 
+    def scores(self, queries: Queries, l2: float = L2) -> Iterator[tuple[slice, Scores]]:
+        """Yield the scores of some rows at a time, with their places: about 1 for the class, -1 for the others."""
+        weights = self.weights(l2)
+        for rows, white in self.whitening.parts(queries, weights.shape[1]):
+            yield rows, torch.addmm(BIAS * weights[-1], white, weights[:-1])
+
     def predict(self, queries: Queries, l2: float = L2) -> Classes:
         """Return the class of the highest score for each row; of equal scores, the first."""
-        weights = self.weights(l2)
         answers = np.empty(len(queries), dtype=np.int64)
-        for rows, white in self.whitening.parts(queries, weights.shape[1]):
-            scores = torch.addmm(BIAS * weights[-1], white, weights[:-1])
+        for rows, scores in self.scores(queries, l2):
             answers[rows] = scores.argmax(1).numpy()
         return answers
 

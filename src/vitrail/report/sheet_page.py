@@ -1,6 +1,6 @@
 """The contact sheet of data as a page: classes, augmented images, and pairs that are the same picture."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vitrail.base.files import atomic_write
@@ -17,19 +17,19 @@ SHEET = page_kind("a contact sheet", GENERATOR)
 _KINDS = {"exact": "same pixels", "near": "nearly the same, {:.3f}", "mirrored": "mirrored, {:.3f}"}
 
 
-def render_sheet(sheet: Sheet) -> str:
-    """Return the page as HTML."""
+def render_sheet(sheet: Sheet, more: Sequence[Html] = ()) -> str:
+    """Return the page as HTML, with more sections after its own."""
     parts = [tag("header", tag("h1", name(sheet.where)), tag("p", text(_summary(sheet)))), _classes(sheet)]
     if sheet.augmentation:
         parts.append(_augmented(sheet))
-    parts += [_twice(pairs) for pairs in sheet.pairs]
+    parts += [*(_twice(pairs) for pairs in sheet.pairs), *more]
     parts.append(tag("footer", text("Made by Vitrail.")))
     return document(f"{sheet.where}: contact sheet", tag("main", *parts), generator=GENERATOR)
 
 
-def write_sheet(sheet: Sheet, path: Path) -> None:
+def write_sheet(sheet: Sheet, path: Path, more: Sequence[Html] = ()) -> None:
     """Write the page, whole or not at all."""
-    page = render_sheet(sheet).encode()
+    page = render_sheet(sheet, more).encode()
     with atomic_write(path) as file:
         file.write(page)
 

@@ -101,6 +101,17 @@ tbody tr:last-child > * { border-bottom: 0; }
 .pair { display: grid; grid-template-columns: minmax(0, 13rem) 1fr; gap: .9rem; align-items: center; }
 .pair .strip { grid-template-columns: 1fr 1fr; }
 .pair p + p { margin-top: .35rem; }
+.keys { display: flex; flex-wrap: wrap; gap: .1rem 1rem; margin-bottom: .6rem; }
+.map { border: 1px solid var(--grid); border-radius: 8px; background: var(--page); padding: 14px; }
+.map > div { position: relative; width: 100%; aspect-ratio: 8 / 5; }
+.map span { position: absolute; width: 10px; height: 10px; margin: -5px; border-radius: 50%; opacity: .85; }
+.map .doubtful { box-shadow: 0 0 0 2px var(--ink); opacity: 1; }
+.map img { display: none; position: absolute; width: 128px; height: 128px; object-fit: contain; background: var(--card);
+  border: 1px solid var(--muted); border-radius: 6px; image-rendering: auto; pointer-events: none; }
+.map .left img { left: 14px; } .map .right img { right: 14px; }
+.map .top img { top: 0; } .map .bottom img { bottom: 0; }
+.map span:hover, .map span:focus { opacity: 1; z-index: 1; outline: 2px solid var(--ink); }
+.map span:hover img, .map span:focus img { display: block; }
 details { margin-top: .8rem; }
 summary { cursor: pointer; color: var(--first); width: fit-content; }
 details > :nth-child(2) { margin-top: .6rem; }

@@ -1,12 +1,15 @@
 """Look at data before training on it: classes, sizes, broken files, duplicates, leaks."""
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from vitrail.base.errors import ConfigError, InputError
+from vitrail.base.notes import Note, logged
 from vitrail.base.outputs import check_output
 from vitrail.base.progress import Progress, silent
 from vitrail.base.table import Table, Tabular
@@ -26,6 +29,10 @@ from vitrail.model.patches import Size, size_text
 from vitrail.report.sheet_page import SHEET, write_sheet
 from vitrail.verbs.clean import LIST, CleanList, all_files, check_files, write_clean
 from vitrail.verbs.survey_tables import SurveyReport, survey_tables
+
+if TYPE_CHECKING:  # they load engines, which only a survey by features needs
+    from vitrail.verbs.impressions import Impressions
+    from vitrail.verbs.network import ModelLike
 
 AugmentationName = Literal["paper", "strong", "none"]
 AUGMENTATIONS: dict[str, Augmentation] = {
@@ -48,7 +55,9 @@ class Survey(Tabular):
     near: int | None
     """Bits in which the hashes of near duplicates may differ; None where they were not searched."""
     seed: int
-    """Decides the augmented samples."""
+    """Decides the augmented samples, and the folds in which labels are judged."""
+    impressions: "Impressions | None" = None
+    """What the features of a model say, where one was given."""
     clean_list: CleanList | None = None
     """The clean list that was written with the survey."""
     sheet_file: Path | None = None
@@ -84,6 +93,7 @@ class Survey(Tabular):
             **self._summary,
             "files": all_files(self.scan.splits),
             "near_bits": self.near,
+            "features": None if self.impressions is None else self.impressions.report(self.scan),
             "sheet": None if self.sheet_file is None else str(self.sheet_file),
             "clean": None if self.clean_list is None else self.clean_list.to_dict(),
         }
@@ -113,7 +123,7 @@ class Survey(Tabular):
         image_size: int | Size | None = None,
         force: bool = False,
     ) -> Path:
-        """Write a page with the classes, augmented samples, and the leaks.
+        """Write a page with the classes, augmented samples, the leaks, and what features say, where there are any.
 
         "paper" is crop and flip, "strong" these with RandAugment and erasing, "none" nothing but resizing. Without an
         `image_size`, augmented images have that of all images if it is one and at most 224 px, else 224 px. A file of
@@ -123,7 +133,7 @@ class Survey(Tabular):
         size = _check_size(image_size) or self._own_size()
         augmentation = AUGMENTATIONS[augment]
         sheet = make_sheet(self.scan, self.findings, augmentation=augmentation, image_size=size, seed=self.seed)
-        write_sheet(sheet, file)
+        write_sheet(sheet, file, () if self.impressions is None else self.impressions.sections(self.scan))
         return file
 
     @cached_property
@@ -146,19 +156,22 @@ def survey(
     seed: int = 0,
     root: str | os.PathLike[str] | None = None,
     near: int | None = NEAR_BITS,
+    features: "ModelLike | None" = None,
     sheet: str | Path | None = None,
     augment: AugmentationName = "paper",
     image_size: int | Size | None = None,
     clean: str | Path | None = None,
     force: bool = False,
     progress: Progress = silent,
+    note: Note = logged,
 ) -> Survey:
     """Read every image of some data to its end, and report classes, splits, sizes, broken files, duplicates and leaks.
 
     `data` is anything that `vitrail.data.open` opens, or its result; `split` takes one split only. One pile of
     images is split by `val_fraction` and `seed`. Hashes of near duplicates may differ in `near` bits of 63, from 0 to
-    11; None finds exact ones only. `sheet` and `clean` write what `Survey.sheet` and `Survey.clean` write, with
-    `force` also over a file of another kind, and are refused before the work if they cannot be.
+    11; None finds exact ones only. `features` is a model, such as "backbone", whose features show labels that they
+    contradict, and on the page a map of the images. `sheet` and `clean` write what `Survey.sheet` and `Survey.clean`
+    write, with `force` also over a file of another kind, and are refused before the work if they cannot be.
 
     >>> survey = vitrail.survey("photos/")
     >>> survey.images, survey.classes, survey.broken
@@ -173,15 +186,31 @@ def survey(
     size = _check_size(image_size)
     for name, file, kind in (("sheet", sheet, SHEET), ("clean", clean, LIST)):
         if file is not None:
-            check_output(file, kind, inputs=(data,), force=force, setting=name)
+            check_output(file, kind, inputs=(data, features), force=force, setting=name)
     splits = _open(data, split, {"val_fraction": val_fraction, "seed": seed, "skip_broken": "100%", "root": root})
     if clean is not None:
         check_files(splits)
-    scan = scan_splits(splits, near=near is not None, progress=progress)
-    result = Survey(scan=scan, findings=find(scan, bits=near), near=near, seed=seed)
+    with _opened(features, note) as judge:  # a file that is not a model is refused before the images are read
+        scan = scan_splits(splits, near=near is not None, progress=progress)
+        result = Survey(scan=scan, findings=find(scan, bits=near), near=near, seed=seed)
+        if judge is not None:
+            result = replace(result, impressions=judge(scan, seed=seed, progress=progress, note=note))
     if sheet is not None:
         result = replace(result, sheet_file=result.sheet(sheet, augment=augment, image_size=size, force=force))
     return result if clean is None else replace(result, clean_list=result.clean(clean, force=force))
+
+
+@contextmanager
+def _opened(features: "ModelLike | None", note: Note) -> "Iterator[Callable[..., Impressions] | None]":
+    """Open the model whose features judge labels, if there is one."""
+    if features is None:
+        yield None
+        return
+    from vitrail.verbs.impressions import gather
+    from vitrail.verbs.network import FileSettings, open_network
+
+    with open_network(features, file=FileSettings(), threads=None, note=note) as (network, ranks):
+        yield partial(gather, network, ranks)
 
 
 def _open(data: str | os.PathLike[str] | Dataset, split: str | None, options: dict[str, Any]) -> dict[str, Dataset]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from vitrail.base.readable import in_bytes
 from vitrail.base.table import Table
@@ -18,6 +18,24 @@ Item = TypeVar("Item")
 _SAME = {"exact": "same pixels as", "near": "nearly the same as", "mirrored": "nearly the mirror image of"}
 
 
+class DoubtEntry(TypedDict):
+    """An image whose label is in doubt."""
+
+    image: ImageEntry
+    other: str
+    """The class that its features speak for."""
+    doubt: float
+
+
+class ImpressionReport(TypedDict):
+    """What the features of a model say, as plain values."""
+
+    model: str
+    digest: str | None
+    agreement: float | None
+    doubts: list[DoubtEntry]
+
+
 class SurveyReport(Summary):
     """A summary with the files that were written."""
 
@@ -25,6 +43,7 @@ class SurveyReport(Summary):
     """Whether all images are files of their own."""
     near_bits: int | None
     """Bits in which the hashes of near duplicates may differ; None where they were not searched."""
+    features: ImpressionReport | None
     sheet: str | None
     clean: CleanSummary | None
 
@@ -33,6 +52,7 @@ def survey_tables(report: SurveyReport) -> list[Table]:
     """Lay out the report of a survey; names leave out the folder that all images are in."""
     rows = Rows(report["data"])
     left_out = report["clean"]["left_out"] if report["clean"] else []
+    doubts = report["features"]["doubts"] if report["features"] else []
     lists = [
         _list("Could not be opened", report["skipped"], rows.problem),
         _list("Left alone", report["ignored"], rows.problem),
@@ -41,6 +61,7 @@ def survey_tables(report: SurveyReport) -> list[Table]:
         _list("Same pixels in different classes", report["conflicts"], rows.group),
         _list("Exact duplicates within a split", report["exact"], rows.group),
         _list("Near duplicates within a split", report["near"], rows.pair),
+        _list("Labels in doubt", doubts, rows.doubt),
         _list("Left out", left_out, rows.split_problem),
     ]
     return [class_table(report), _image_table(report), *(table for table in lists if table.rows), _ending(report)]
@@ -85,6 +106,15 @@ def _image_table(report: SurveyReport) -> Table:
         ("near duplicates", near, "within a split"),
         ("leaks", f"{len(report['leaks']):,}", "images that are also in a later split"),
     ]
+    if (features := report["features"]) is not None:
+        agreement = features["agreement"]
+        told = "not judged" if agreement is None else f"{len(features['doubts']):,}"
+        note = (
+            "a class has fewer than ten images"
+            if agreement is None
+            else f"{features['model']} confirms {agreement:.0%}"
+        )
+        rows.append(("labels in doubt", told, note))
     return Table(title="Images", columns=("", "value", "note"), rows=tuple(rows))
 
 
@@ -128,6 +158,12 @@ class Rows:
         classes = f"; {image['class']} and {other['class']}" if image["class"] != other["class"] else ""
         same = f"{_SAME[pair['kind']]} {self._name(other)}"
         return self._name(image), f"{image['split']}: {same}{where}{score}{classes}"
+
+    def doubt(self, entry: DoubtEntry) -> tuple[str, str]:
+        """Name an image whose label is in doubt, with both classes."""
+        image = entry["image"]
+        verdict = f"{image['class']}, but its features are those of {entry['other']} ({entry['doubt']:.2f})"
+        return self._name(image), f"{image['split']}: {verdict}"
 
     def group(self, group: Sequence[ImageEntry]) -> tuple[str, str]:
         """Name images with the same pixels."""

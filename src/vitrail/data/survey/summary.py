@@ -113,11 +113,11 @@ def summarise(scan: Scan, findings: Findings) -> Summary:
         "notes": list(dict.fromkeys(note for dataset in datasets for note in dataset.notes)),
         "skipped": _once(dataset.skipped for dataset in datasets),
         "ignored": _once(dataset.ignored for dataset in datasets),
-        "unreadable": [{**_image(scan, row), "reason": error} for row, error in scan.errors.items()],
+        "unreadable": [{**image_entry(scan, row), "reason": error} for row, error in scan.errors.items()],
         "leaks": [_pair(scan, twin) for twin in findings.leaks],
-        "exact": [[_image(scan, row) for row in rows] for rows in findings.exact],
+        "exact": [[image_entry(scan, row) for row in rows] for rows in findings.exact],
         "near": [_pair(scan, twin) for twin in findings.near],
-        "conflicts": [[_image(scan, row) for row in rows] for rows in findings.conflicts],
+        "conflicts": [[image_entry(scan, row) for row in rows] for rows in findings.conflicts],
     }
 
 
@@ -170,7 +170,8 @@ def _counted(scan: Scan, which: int) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def _image(scan: Scan, row: int) -> ImageEntry:
+def image_entry(scan: Scan, row: int) -> ImageEntry:
+    """Name an image, its split and its class."""
     return {"split": scan.split(row), "name": scan.name(row), "class": scan.label(row)}
 
 
@@ -178,6 +179,6 @@ def _pair(scan: Scan, twin: Twin) -> PairEntry:
     return {
         "kind": twin.kind,
         "similarity": twin.similarity,
-        "image": _image(scan, twin.row),
-        "other": _image(scan, twin.other),
+        "image": image_entry(scan, twin.row),
+        "other": image_entry(scan, twin.other),
     }
