@@ -47,9 +47,8 @@ def main() -> None:
         rows.append([count, right / max(count, 1), right / max(int(wrong.sum()), 1), doubts.agreement])
         print(f"seed {seed}: {len(labels)} images, {wrong.sum()} wrong, {count} in doubt, {right} of them wrong")
     count, precision, recall, agreement = (statistics.mean(column) for column in zip(*rows, strict=True))
-    print(
-        f"{count:.1f} in doubt, {precision:.0%} of them wrong, {recall:.0%} of the wrong ones; {agreement:.0%} confirmed"
-    )
+    print(f"{count:.1f} in doubt, {precision:.0%} of them wrong, which are {recall:.0%} of all that are wrong")
+    print(f"{agreement:.0%} of the labels are confirmed")
 
 
 if __name__ == "__main__":
