@@ -171,6 +171,8 @@ def test_a_longer_training_is_a_new_run_that_begins_with_the_state_of_the_old(
         ["--set", "optimizer.clip_norm=NaN"],
         ["--weight-decay", "inf"],
         ["--learning-rate", "nan"],
+        ["--learning-rate", "1e308"],
+        ["--set", "optimizer.name=muon", "optimizer.muon_rate=1e300"],
         ["--minutes", "1e18"],
         ["--minutes", "nan"],
         ["--image-size", "100000"],
