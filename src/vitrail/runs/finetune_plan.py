@@ -31,8 +31,8 @@ class FinetunePlan:
         bounded = all(0 < rate <= LARGEST_RATE for rate in self.rates)
         if not self.rates or len(set(self.rates)) != len(self.rates) or not bounded:
             raise ConfigError(
-                f"the learning rates are {list(self.rates)}; give at least one, above 0, at most {LARGEST_RATE} and all "
-                "different."
+                f"the learning rates are {list(self.rates)}; give at least one, above 0, at most {LARGEST_RATE} and "
+                "all different."
             )
         check_whole("runs", self.runs, most=MOST_RUNS)
 

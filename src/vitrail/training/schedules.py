@@ -42,8 +42,8 @@ class Schedule:
             )
         if not 0 < self.peak <= LARGEST_RATE or not 0 <= self.end <= self.peak:
             raise ConfigError(
-                f"the learning rate goes from {self.peak} to {self.end}, but the first must be above 0 and at most {LARGEST_RATE}, "
-                "and the second between 0 and the first."
+                f"the learning rate goes from {self.peak} to {self.end}, but the first must be above 0 and at "
+                f"most {LARGEST_RATE}, and the second between 0 and the first."
             )
         if min(self.warmup_steps, self.cooldown_steps) < 0:
             raise ConfigError("warm-up and cool-down cannot have fewer than 0 steps.")
