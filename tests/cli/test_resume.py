@@ -172,6 +172,7 @@ def test_a_longer_training_is_a_new_run_that_begins_with_the_state_of_the_old(
         ["--weight-decay", "inf"],
         ["--learning-rate", "nan"],
         ["--learning-rate", "1e308"],
+        ["--learning-rate", "1e-320"],
         ["--set", "optimizer.name=muon", "optimizer.muon_rate=1e300"],
         ["--minutes", "1e18"],
         ["--minutes", "nan"],
