@@ -38,7 +38,7 @@ def _read(receive: Receive, budget: Budget, *, most: int = 100, seconds: float =
 
 def test_a_body_that_does_not_come_is_not_waited_for_and_its_bytes_are_given_back() -> None:
     budget = Budget(1000)
-    with pytest.raises(Refusal, match="did not arrive within 0.05 seconds") as refused:
+    with pytest.raises(Refusal, match=r"did not arrive within 0\.05 seconds") as refused:
         _read(_receiving(b"half"), budget, seconds=0.05)
     assert (refused.value.status, budget.used) == (408, 0)
 
