@@ -22,7 +22,7 @@ question = "Does it help?"
 "model.depth" = 1
 "model.num_heads" = 2
 "model.mlp_dim" = 32
-batch = 8
+batch = 4
 [factors.smoothing]
 none = {"objective.label_smoothing" = 0.0}
 some = {"objective.label_smoothing" = 0.1}

@@ -13,8 +13,9 @@ import mutations as m
 import numpy as np
 import onnx
 import torch
+from commands import STUDY
 from specimens import Read, Specimen, picture
-from stored import SIZES, contents, write_photos
+from stored import contents, write_photos
 
 import vitrail
 from vitrail.base.errors import InputError
@@ -30,14 +31,7 @@ from vitrail.studies.study import check_variants
 from vitrail.studies.study_file import read_study
 
 LABELS = ["ant", "bee", "cat"]
-STUDY = """name = "smoothing"
-question = "Does it help?"
-[recipe]
-"optimizer.name" = "adam"
-[factors.smoothing]
-none = {"objective.label_smoothing" = 0.0}
-some = {"objective.label_smoothing" = 0.1}
-[[claims]]
+CLAIM = """[[claims]]
 better = "some"
 worse = "none"
 """
@@ -201,8 +195,7 @@ def studies() -> list[Specimen]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_photos(Path(_photos.name), broken=False)
-        settings = "".join(f'"{path}" = {value}\n' for path, value in SIZES.items() if value is not None)
-        (folder / "x.toml").write_text(STUDY.replace("[recipe]\n", f"[recipe]\n{settings}"))
+        (folder / "x.toml").write_text(STUDY + CLAIM)
         with contextlib.chdir(folder):
             _study()
         claim = Lease(folder=folder / "claims").take()

@@ -9,22 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from commands import STUDY
 from PIL import Image
 
 import vitrail
 from vitrail.cli.usage import Field, read_fields
 
-STUDY = """name = "smoothing"
-question = "Does it help?"
-[recipe]
-"model.dim" = 16
-"model.depth" = 1
-"model.num_heads" = 2
-"model.mlp_dim" = 32
-[factors.smoothing]
-none = {"objective.label_smoothing" = 0.0}
-some = {"objective.label_smoothing" = 0.1}
-"""
 SMALL = ["--steps", "1", "--batch", "4", "--image-size", "8", "--out", "out"]
 QUICK = ["--threads", "1", "--device", "cpu"]
 TINY = ["--set", "model.dim=16", "model.depth=1", "model.num_heads=2", "model.mlp_dim=32"]

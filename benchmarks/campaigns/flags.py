@@ -1,14 +1,14 @@
 """Give every verb every one of its flags at its extremes, on a pseudo-terminal and in a pipe, and see how it ends.
 
-    python benchmarks/campaigns/flags.py [--minutes 30] [--more] [--pairs 0] [--seed 0] [--only predict,train]
+    python benchmarks/campaigns/flags.py [--minutes 30] [--more] [--pairs 0] [--patience 1] [--seed 0] [--only train]
 
 The flags, their types and their extremes come from the `Arguments` of the verbs (`extremes.py`). A trial is a command
 that works, with one flag set to what nobody should: its extremes in turn on a terminal and in a pipe, with `--more`
 each on both, and with `--pairs` two flags at once. It is bad when it shows a traceback or a foreign exception, hangs,
 ends with another code than 0, 1, 2 or 130, writes escape codes into a pipe, or changes a file that it reads or,
 unforced, one that it did not write. Verbs that are new are tried too, by what their fields look like. Trials that ended
-well are lines of `results/flags.trials.jsonl`, and are not done again; the counts, with how many trials there are in
-all, are in `results/flags.json`.
+well are lines of `results/flags.trials.jsonl`, and are not done again; those that were interrupted are, by a call with
+more patience. The counts, with how many trials there are in all, are in `results/flags.json`.
 """
 
 import argparse
@@ -44,6 +44,8 @@ from vitrail.cli.usage import Field
 RESULTS = Path(__file__).parents[1] / "results"
 BATCH = 40
 """Trials that one process may do, if they are all refused."""
+WORKING_PATIENCE = 10.0
+"""For the command of each verb that should work; an export computes for longer than most trials may."""
 Trial = tuple[str, list[str], bool]
 """A verb, the words after it, and whether they are on a terminal."""
 
@@ -143,8 +145,11 @@ def offline(words: list[str]) -> int:
     return vitrail(words)
 
 
-def carry_out(trials: Sequence[Trial], place: Path) -> Iterator[dict[str, Any]]:
-    """Do trials in a copy of the place until one has done something, and yield what came of each."""
+def carry_out(trials: Sequence[Trial], place: Path, patience: float = 1.0) -> Iterator[dict[str, Any]]:
+    """Do trials in a copy of the place until one has done something, and yield what came of each.
+
+    A command that is still at work is interrupted after `patience` times the usual seconds.
+    """
     here = place / "here"
     if not here.exists():
         shutil.copytree(place / "there", here, symlinks=True)
@@ -159,7 +164,7 @@ def carry_out(trials: Sequence[Trial], place: Path) -> Iterator[dict[str, Any]]:
             "a part is left": any(path.endswith(".part") for path in after.keys() - before.keys()),
         }, after != before
 
-    commands = [([verb, *words], terminal, ENDLESS.get(verb, WAITING)) for verb, words, terminal in trials]
+    commands = [([verb, *words], terminal, patience * ENDLESS.get(verb, WAITING)) for verb, words, terminal in trials]
     ending = None
     for (verb, words, terminal), ending in zip(
         trials, run_all(commands, here, begin=partial(state, here), compare=compare), strict=False
@@ -168,7 +173,8 @@ def carry_out(trials: Sequence[Trial], place: Path) -> Iterator[dict[str, Any]]:
         row: dict[str, Any] = {"trial": _name(verb, words, terminal=terminal), "verb": verb, "code": ending.code}
         row |= {"interrupted": ending.interrupted, "seconds": round(ending.seconds, 2), "problems": problems}
         if problems or ending.interrupted:
-            row |= {"words": words, "terminal": terminal, "said": (ending.out + ending.err)[-3000:]}
+            said = (ending.out + ending.err)[-3000:]
+            row |= {"words": words, "terminal": terminal, "said": said, "patience": patience}
         yield row
     if ending is None or ending.changed:
         (here / "locked").chmod(0o700)
@@ -183,6 +189,11 @@ def _name(verb: str, words: Sequence[str], *, terminal: bool) -> str:
 def latest(lines: Path) -> list[dict[str, Any]]:
     """Return what came of each trial when it was last done: a bad one is done again by the next call."""
     return list({row["trial"]: row for row in read_rows(lines)}.values())
+
+
+def is_left(row: dict[str, Any], patience: float) -> bool:
+    """Return whether a trial is to be done again: it was bad, or was interrupted with less patience."""
+    return bool(row["problems"]) or (row["interrupted"] and row.get("patience", 1.0) < patience)
 
 
 def summarise(rows: list[dict[str, Any]], singles: Sequence[Trial]) -> dict[str, Any]:
@@ -211,6 +222,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30.0, help="the longest that this call may take")
     parser.add_argument("--more", action="store_true", help="also the extremes on the other one, and other odd values")
     parser.add_argument("--pairs", type=int, default=0, help="trials of two flags, after all that set one")
+    parser.add_argument("--patience", type=float, default=1.0, help="times the seconds until a trial is interrupted")
     parser.add_argument("--seed", type=int, default=0, help="of the order of trials, and of pairs of flags")
     parser.add_argument("--only", default=",".join(VERBS), help="verbs, with commas")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder of the results")
@@ -219,7 +231,7 @@ def main() -> int:
     torch.set_num_threads(1)
     import_everything()
     limit, lines = time.monotonic() + 60 * args.minutes, args.results / "flags.trials.jsonl"
-    known = {row["trial"] for row in latest(lines) if not row["problems"]}
+    known = {row["trial"] for row in latest(lines) if not is_left(row, args.patience)}
     with tempfile.TemporaryDirectory() as name:
         place = Path(name).resolve()
         os.environ["XDG_CACHE_HOME"] = str(place / "cache")
@@ -229,7 +241,7 @@ def main() -> int:
             import_used(partial(offline, [verb, *command(verb)]), place / "warm")
             (place / "warm" / "locked").chmod(0o700)
             shutil.rmtree(place / "warm")
-            (row,) = carry_out([(verb, command(verb), False)], place)
+            (row,) = carry_out([(verb, command(verb), False)], place, max(args.patience, WORKING_PATIENCE))
             if row["code"] not in (0, 1) and verb not in ENDLESS:
                 print(f"{verb}: no command that works, {' '.join(command(verb))} ends with {row['code']}", flush=True)
         gc.freeze()  # a fork then shares what it never changes
@@ -240,7 +252,7 @@ def main() -> int:
         )
         waiting = deque(each for each in trials if _name(*each[:2], terminal=each[2]) not in known)
         while waiting and time.monotonic() < limit:
-            for row in carry_out(list(itertools.islice(waiting, BATCH)), place):
+            for row in carry_out(list(itertools.islice(waiting, BATCH)), place, args.patience):
                 waiting.popleft()
                 append_row(lines, row)
                 if row["problems"]:

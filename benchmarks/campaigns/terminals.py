@@ -26,7 +26,7 @@ from typing import Any
 from vitrail.cli.main import main as vitrail
 
 PATIENCE = 2.0
-"""Seconds of computing after which a command is interrupted."""
+"""Seconds of computing after which a command is interrupted; more for one that may wait longer."""
 WAITING = 10.0
 """Seconds by the clock after which it is, on a machine without other work."""
 LONGEST = 5.0
@@ -109,7 +109,7 @@ def _await(pipe: Any, rest: bytes, pid: int, waiting: float) -> tuple[bytes | No
             rest += some
             continue
         elapsed = time.monotonic() - began
-        busy = elapsed > PATIENCE and _computed(pid) - computed > PATIENCE
+        busy = elapsed > PATIENCE and _computed(pid) - computed > PATIENCE * max(waiting / WAITING, 1.0)
         if not interrupted and (elapsed > waiting * slower or busy):
             interrupted = elapsed
             os.kill(pid, signal.SIGINT)

@@ -41,6 +41,15 @@ def with_facts(content: bytes, **changes: object) -> bytes:
     return signed([proto.SerializeToString()])[0]
 
 
+def test_facts_without_a_digest_are_refused(place, tmp_path: Path) -> None:
+    proto = onnx.load_from_string((place / "model.onnx").read_bytes())
+    facts = {entry.key: entry.value for entry in proto.metadata_props}
+    onnx.helper.set_model_props(proto, {KEY: facts[KEY]})
+    (tmp_path / "model.onnx").write_bytes(proto.SerializeToString())
+    with pytest.raises(CheckpointError, match="has facts of an exported model but no digest"):
+        vitrail.predict(tmp_path / "model.onnx", IMAGE)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

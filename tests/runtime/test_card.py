@@ -1,9 +1,12 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from vitrail import CheckpointError, Preprocessing
 from vitrail.runtime.card import NO_DIGEST, Card, check_digest, read_card, signed
+from vitrail.runtime.choice import EngineChoice
+from vitrail.runtime.exported import open_exported
 from vitrail.runtime.onnx_properties import read_properties
 
 CARD = Card(
@@ -48,6 +51,22 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
 def test_a_file_without_a_digest_has_none(tmp_path: Path) -> None:
     (tmp_path / "a.onnx").write_bytes(b"of another tool")
     assert check_digest([tmp_path / "a.onnx"]) is None
+
+
+def test_an_empty_file_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(b"<net/>")
+    (tmp_path / "a.bin").touch()
+    (tmp_path / "a.onnx").touch()
+    with pytest.raises(CheckpointError, match=r"a\.onnx is empty"):
+        check_digest([tmp_path / "a.onnx"])
+    with pytest.raises(CheckpointError, match=r"a\.bin is empty"):
+        check_digest([tmp_path / "a.xml", tmp_path / "a.bin"])
+
+
+def test_a_pipe_is_not_an_exported_model(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.onnx")
+    with pytest.raises(CheckpointError, match="is a pipe, but a regular file is needed"):
+        open_exported(tmp_path / "a.onnx", EngineChoice(), threads=1)
 
 
 def test_properties_are_read_without_a_runtime(tmp_path: Path) -> None:

@@ -129,6 +129,27 @@ def test_new_models_take_over_while_old_requests_are_finished_by_the_old(bench, 
     assert retiring == 0
 
 
+def test_a_worker_that_finds_another_model_in_the_file_answers_nothing(bench, tmp_path) -> None:
+    path = save_model(tmp_path / "m.safetensors", seed=1)
+
+    async def scenario(client, service):
+        from tests.serving.making import _tasks
+
+        before = await client.post("/v1/predict", files=parts(photo()))
+        save_model(path, seed=2)
+        _tasks.cache_clear()
+        service.fleet.members[0].idle = False
+        service.fleet.members[0].ended.set()  # and the process that new workers come from has ended too
+        await asyncio.sleep(0.6)
+        after = [await client.post("/v1/predict", files=parts(photo())) for _ in range(4)]
+        return before.json()["results"], [answer.json()["results"] for answer in after], service.fleet.ready
+
+    before, after, ready = bench.run(scenario, models={"m": path})
+    assert after == [before] * 4
+    assert ready == 1
+    assert any('"model_changed"' in line for line in bench.lines)
+
+
 def test_a_model_that_cannot_be_read_again_leaves_the_old_one(bench, tmp_path) -> None:
     path = save_model(tmp_path / "m.safetensors")
 

@@ -86,3 +86,13 @@ def test_a_claim_that_cannot_be_written_is_not_left_behind(tmp_path, monkeypatch
     with pytest.raises(WriteError, match=r"claim-0 could not be written: No space left on device"):
         Lease(folder=tmp_path).take()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_later_process_with_the_number_of_a_dead_owner_is_not_its_owner(tmp_path) -> None:
+    lease = Lease(folder=tmp_path)
+    claim = lease.take()
+    assert claim is not None
+    owner = json.loads(claim.read_text())
+    assert lease.take() is None
+    claim.write_text(json.dumps(owner | {"begun": "1"}))  # the same number, but of a process that began long before
+    assert lease.take() is not None

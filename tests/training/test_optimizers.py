@@ -17,6 +17,7 @@ from vitrail.training.classification import Classification, ClassificationConfig
 from vitrail.training.learner import Learner, Task
 from vitrail.training.muon import Kernel, Muon, deal, orthogonalise
 from vitrail.training.optimizers import (
+    LARGEST_MUON_RATE,
     OptimizerConfig,
     clip,
     freeze,
@@ -25,6 +26,7 @@ from vitrail.training.optimizers import (
     parameter_groups,
     set_rate,
 )
+from vitrail.training.schedules import LARGEST_RATE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,3 +286,17 @@ def test_kernels_are_dealt_by_their_work() -> None:
     assert [kernel.work for kernel in kernels] == [side**3 for side in sides]
     dealt = [[kernel.weight.shape[0] for kernel in share] for share in deal(kernels, 2)]
     assert dealt == [[64], [32, 32, 32, 16, 16]]
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("name", ["adam", "sgd", "muon"])
+def test_the_largest_rate_that_a_schedule_may_have_is_one_that_torch_can_multiply_by(name: str, fused: bool) -> None:
+    config = OptimizerConfig(name=name, weight_decay=1.0, muon_rate=LARGEST_MUON_RATE)  # type: ignore[arg-type]
+    learner = learner_of(create("Ti/16", num_classes=3, image_size=32, depth=1, seed=0))
+    optimizer = make_optimizer(learner, config, LARGEST_RATE)
+    for group in optimizer.param_groups:
+        group["fused"] = fused
+    for weight in learner.parameters():
+        weight.grad = torch.ones_like(weight)
+    set_rate(optimizer, LARGEST_RATE)
+    optimizer.step()  # an overflow would be an error of torch

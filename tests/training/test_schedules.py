@@ -84,7 +84,10 @@ def test_the_rate_never_leaves_the_range_from_0_to_the_peak(shape: str, warmup: 
     ("settings", "said"),
     [
         ({"shape": "cosin"}, "Did you mean cosine"),
-        ({"peak": 0.0}, "above 0"),
+        ({"peak": 0.0}, "from 1e-30"),
+        ({"peak": 1e-320}, "from 1e-30"),
+        ({"peak": 1e308}, r"to 1e\+30"),
+        ({"peak": math.inf}, r"to 1e\+30"),
         ({"peak": 0.1, "end": 0.2}, "between 0 and the first"),
         ({"warmup_steps": -1}, "fewer than 0"),
     ],

@@ -58,6 +58,13 @@ def test_weights_never_take_the_place_of_the_model_that_is_read(tmp_path: Path) 
     assert (tmp_path / "model.bin").read_bytes() == before
 
 
+@pytest.mark.parametrize("setting", ["labels", "calibrate"])
+def test_nor_that_of_another_file_that_is_read(tmp_path: Path, setting: str) -> None:
+    (tmp_path / "model.bin").write_text("ant\nbee\n")
+    with pytest.raises(InputError, match=r"model\.bin is read by this command, so it cannot also be written"):
+        vitrail.export(MODEL, tmp_path / "model.xml", force=True, **{setting: tmp_path / "model.bin"})
+
+
 def test_nor_that_of_a_file_in_the_folder_that_is_read(tmp_path: Path) -> None:
     torch.save(MODEL.state_dict(), tmp_path / "pytorch_model.bin")
     with pytest.raises(InputError, match=r"pytorch_model\.bin is read by this command"):

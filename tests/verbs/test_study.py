@@ -292,6 +292,7 @@ def test_the_rule_shares_minutes_evenly_and_names_what_is_needed() -> None:
         (["positions"], "give --minutes for all of it, or --steps for each run"),
         (["positions", "--steps", "2", "--minutes", "3"], "a study has one length"),
         (["positions", "--minutes", "-1"], "--minutes is -1.0, but must be above 0"),
+        (["positions", "--minutes", "1e18"], "--minutes is 1e[+]18, but must be above 0 and at most 5,270,400"),
         (["positions", "--steps", "2", "--seeds", "0"], "seeds"),
     ],
 )
@@ -364,6 +365,10 @@ def test_factors_are_combined_or_varied_one_at_a_time() -> None:
     [
         ("name = ", "is not a study in TOML"),
         ('name = "a"\nquestion = "?"\n', "factors is missing"),
+        (
+            'name = "a"\nquestion = "?"\n' + "".join(f"[factors.f{n}]\na = {{}}\nb = {{}}\n" for n in range(40)),
+            "make 1,099,511,627,776 variants, more than the 1,000 that a study may have",
+        ),
         ('name = "a"\nquestion = "?"\n[factors.x]\ny = 3\n', "the factor 'x' of .* must have values, each a table"),
         (
             'name = "a"\nquestion = "?"\nfactor = 1\n[factors.x]\ny = {}\n',
@@ -403,6 +408,18 @@ def test_a_study_is_not_resumed_with_other_images(tmp_path) -> None:
     np.savez(data, **changed)
     with pytest.raises(InputError, match="holds another study, so it cannot be resumed: images is"):
         vitrail.study(rates(), data, steps=1, seeds=1, out=out, note=str)
+
+
+def test_a_study_notices_other_images_of_the_same_names(tmp_path) -> None:
+    data, out = data_file(tmp_path), tmp_path / "study"
+    vitrail.study(rates(), data, steps=1, seeds=1, out=out, note=str)
+    with np.load(data) as arrays:
+        changed = dict(arrays)
+    changed["x_train"] = 255 - changed["x_train"]
+    np.savez(data, **changed)
+    with pytest.raises(InputError, match=r"other pixels; bring back the images, or .* resume with `same_data`"):
+        vitrail.study(rates(), data, steps=1, seeds=1, out=out, note=str)
+    assert len(vitrail.study(rates(), data, steps=1, seeds=1, out=out, same_data=True, note=str).cells) == 2
 
 
 def test_a_damaged_cell_is_named(tmp_path) -> None:

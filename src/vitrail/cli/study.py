@@ -40,6 +40,8 @@ class Arguments:
     """Settings of every run by their path in config.json, such as model.mixer=window; those of a variant count more."""
     out: Annotated[str | None, flag("FOLDER", "runs/study-NAME-DATA")] = None
     """The folder of the study."""
+    same_data: Switch = False
+    """Resume although the files of the data have other times: their images are the same."""
     threads: Annotated[int | None, flag("INT", "torch's own choice")] = None
     """Threads for computing on the CPU."""
     device: Device = "auto"
@@ -72,6 +74,7 @@ def run(arguments: Arguments) -> int:
         seeds=arguments.seeds,
         settings=read_settings(arguments.set),
         out=arguments.out,
+        same_data=arguments.same_data,
         note=say,
     )
     code = carry_out(work, show, threads=arguments.threads, device=arguments.device)

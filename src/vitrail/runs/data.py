@@ -153,7 +153,10 @@ def names_digest(dataset: Dataset | None) -> str | None:
         return None
     names = (dataset.name(index).rpartition("/")[2] for index in range(len(dataset)))
     lines = (f"{target} {name}" for target, name in zip(dataset.targets.tolist(), names, strict=True))
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    hashed = hashlib.sha256()
+    for number, line in enumerate(lines):  # all of them at once would be gigabytes
+        hashed.update((f"\n{line}" if number else line).encode())
+    return hashed.hexdigest()
 
 
 def files_digest(*splits: Dataset) -> str:

@@ -9,6 +9,7 @@ from vitrail.base.settings import from_dict, setting_differences, to_dict
 from vitrail.runs.config import RunConfig, identity
 from vitrail.runs.data import RunData
 from vitrail.runs.folder import RunFolder, write_json
+from vitrail.training.schedules import LARGEST_RATE, SMALLEST_RATE
 
 MOST_RUNS = 1000
 """Final runs; their spread is known long before."""
@@ -27,9 +28,11 @@ class FinetunePlan:
 
     def __post_init__(self) -> None:
         """Refuse plans that cannot be carried out."""
-        if not self.rates or len(set(self.rates)) != len(self.rates) or not all(rate > 0 for rate in self.rates):
+        bounded = all(SMALLEST_RATE <= rate <= LARGEST_RATE for rate in self.rates)
+        if not self.rates or len(set(self.rates)) != len(self.rates) or not bounded:
             raise ConfigError(
-                f"the learning rates are {list(self.rates)}; give at least one, above 0 and all different."
+                f"the learning rates are {list(self.rates)}; give at least one, all different and from "
+                f"{SMALLEST_RATE} to {LARGEST_RATE}."
             )
         check_whole("runs", self.runs, most=MOST_RUNS)
 

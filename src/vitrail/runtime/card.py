@@ -93,7 +93,12 @@ def check_digest(paths: Sequence[Path]) -> str | None:
     """Return the digest that files carry, or None if they carry none; refuse files of which a bit has changed."""
     computed, recorded = hashlib.sha256(), None
     for path in paths:
-        with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if path.is_file() and not path.stat().st_size:  # which cannot be mapped
+            raise CheckpointError(f"{path} is empty; export the model again, or get the file again.")
+        with (
+            open_regular(path, CheckpointError) as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
             place = None if recorded is not None else _place(content)
             if place is not None:
                 recorded = content[place - 64 : place].decode()

@@ -49,7 +49,7 @@ def open_exported(
             raise ConfigError(f"{file} is a graph that was exported with its settings; leave out `{name}`.")
     engine = _engine(file, choice)
     check_session(engine)
-    if not file.is_file():
+    if not file.exists():
         raise CheckpointError(f"there is no file {file}.")
     digest = check_digest(_files(file))
     session = _open(file, engine, threads)

@@ -206,7 +206,18 @@ class Fleet:
                 await member.start(self.nursery)
             except (WorkerEndedError, InputError):
                 member.ended.set()
+            else:
+                await self._check_models(member)
             self.dispatch()
+
+    async def _check_models(self, member: Member) -> None:
+        """End a new worker that has other models than the server began with: a file was replaced, and not reloaded."""
+        for name, model in member.models.items():
+            if model["digest"] != self.models[name]["digest"]:
+                self.watch.event("model_changed", model=name, digest=model["digest"], advice="reload")
+                await member.end()
+                member.ended.set()
+                return
 
     async def _stop_all(self, tasks: Sequence["asyncio.Future[None]"]) -> None:
         for task in tasks:

@@ -39,6 +39,8 @@ class StudyPlan:
     """The settings of every variant, by its name."""
     images: tuple[str, ...] = ()
     """A digest of the names and classes of the images of each data set."""
+    files: tuple[str, ...] = ()
+    """A digest of their files: paths, sizes and times, or the numbers of arrays."""
 
     def __post_init__(self) -> None:
         """Refuse a plan that was edited into one that cannot be carried out."""
@@ -107,13 +109,23 @@ def enter(folder: Path) -> StudyPlan | None:
     return None
 
 
-def check_same(ours: dict[str, Any], stored: StudyPlan, folder: Path) -> None:
-    """Refuse the folder of another study, or of the same one with other settings."""
+def check_same(ours: dict[str, Any], stored: StudyPlan, folder: Path, *, same_data: bool) -> None:
+    """Refuse the folder of another study, or of the same one with other settings or images.
+
+    With `same_data`, the files of the images may have other times.
+    """
+    files = ours.pop("files")
     theirs = {name: value for name, value in to_dict(stored).items() if name in ours}
     if apart := setting_differences(ours, theirs):
         raise InputError(
             f"{folder} holds another study, so it cannot be resumed: {'; '.join(apart)}. "
             "Give the settings that it has, or another `out`."
+        )
+    if not same_data and tuple(files) != stored.files:
+        raise InputError(
+            f"the data has the images that the study in {folder} was begun with by name, but files of other sizes or "
+            "times, or other pixels; bring back the images, or if they were only copied or touched, resume with "
+            "`same_data`."
         )
 
 

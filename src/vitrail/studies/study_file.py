@@ -12,6 +12,7 @@ better = "some"
 worse = "none"
 """
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,9 @@ from vitrail.base.errors import ConfigError, InputError
 from vitrail.base.reading import read_text
 from vitrail.base.settings import from_dict
 from vitrail.studies.study import Claim, Measure, Study, one_at_a_time, product
+
+MOST_VARIANTS = 1000
+"""Variants of a study; each is at least one run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +56,13 @@ def read_study(path: Path) -> Study:
             raise ConfigError(f"the factor {factor!r} of {path} must have values, each a table of settings by path.")
     if not file.factors:
         raise ConfigError(f"{path} has no factors; a study varies at least one.")
-    combine = product if file.combine == "all" else one_at_a_time
+    sizes = list(map(len, file.factors.values()))
+    combine, count = (product, math.prod(sizes)) if file.combine == "all" else (one_at_a_time, sum(sizes))
+    if count > MOST_VARIANTS:
+        raise ConfigError(
+            f"the factors of {path} make {count:,} variants, more than the {MOST_VARIANTS:,} that a study may have; "
+            'leave some out, or set combine = "one at a time".'
+        )
     variants = [replace(one, settings={**file.recipe, **one.settings}) for one in combine(file.factors)]
     return Study(
         name=file.name,

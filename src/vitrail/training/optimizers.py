@@ -15,9 +15,8 @@ from vitrail.training.learner import MODEL, Learner
 from vitrail.training.muon import Muon
 
 OptimizerName = Literal["adam", "sgd", "muon"]
-LARGEST_RATE = torch.finfo(torch.float32).max
-"""What updates can be multiplied by; a larger rate would be an error of torch, where it should diverge."""
 MUON_MOMENTUM = 0.95
+LARGEST_MUON_RATE = 1000.0
 DecayScope = Literal["kernels", "all"]
 DecayScale = Literal["rate", "schedule"]
 
@@ -71,8 +70,8 @@ class OptimizerConfig:
             raise ConfigError("weight_decay_end needs a weight_decay above 0 to start from.")
         if self.clip_norm is not None and self.clip_norm <= 0:
             raise ConfigError(f"clip_norm is {self.clip_norm}, but must be above 0, or none.")
-        if not self.muon_rate > 0:
-            raise ConfigError(f"muon_rate is {self.muon_rate}, but must be above 0.")
+        if not 0 < self.muon_rate <= LARGEST_MUON_RATE:
+            raise ConfigError(f"muon_rate is {self.muon_rate}, but must be above 0 and at most {LARGEST_MUON_RATE:g}.")
         if not 0 < self.layer_decay <= 1:
             raise ConfigError(f"layer_decay is {self.layer_decay}, but must be above 0 and at most 1.")
 
@@ -155,7 +154,7 @@ def set_rate(optimizer: Optimizer, rate: float, *, done: float = 0.0) -> None:
     From a to b by a cosine: b + (a - b) (1 + cos(pi done)) / 2.
     """
     for group in optimizer.param_groups:
-        group["lr"] = min(rate * group["rate_factor"], LARGEST_RATE)
+        group["lr"] = rate * group["rate_factor"]
         if "decays" in group:
             start, end = group["decays"]
             group["weight_decay"] = end + (start - end) * (1 + math.cos(math.pi * done)) / 2

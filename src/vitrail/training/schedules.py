@@ -6,6 +6,8 @@ from typing import Literal, get_args
 
 from vitrail.base.errors import ConfigError, did_you_mean
 
+SMALLEST_RATE, LARGEST_RATE = 1e-30, 1e30
+"""What optimisers can multiply by in float32, and charts can show: torch and matplotlib fail or hang far beyond."""
 Shape = Literal["linear", "cosine", "constant"]
 
 
@@ -38,10 +40,10 @@ class Schedule:
                 f"the schedule's shape is {self.shape!r}, but must be one of {', '.join(get_args(Shape))}."
                 + did_you_mean(self.shape, get_args(Shape))
             )
-        if not 0 < self.peak < math.inf or not 0 <= self.end <= self.peak:
+        if not SMALLEST_RATE <= self.peak <= LARGEST_RATE or not 0 <= self.end <= self.peak:
             raise ConfigError(
-                f"the learning rate goes from {self.peak} to {self.end}, but the first must be above 0 and finite, and "
-                "the second between 0 and the first."
+                f"the learning rate goes from {self.peak} to {self.end}, but the first must be from "
+                f"{SMALLEST_RATE} to {LARGEST_RATE}, and the second between 0 and the first."
             )
         if min(self.warmup_steps, self.cooldown_steps) < 0:
             raise ConfigError("warm-up and cool-down cannot have fewer than 0 steps.")

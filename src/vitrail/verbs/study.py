@@ -14,6 +14,7 @@ from vitrail.base.numbers import check_whole
 from vitrail.base.ranks import Ranks
 from vitrail.base.reading import read_json
 from vitrail.base.settings import from_dict, to_dict
+from vitrail.runs.bounds import DECADE
 from vitrail.runs.data import RunData, absolute, open_run_data
 from vitrail.runs.data_config import DataConfig
 from vitrail.runs.execution import Device
@@ -44,6 +45,7 @@ def study(
     seeds: int = 3,
     settings: Mapping[str, Any] | None = None,
     out: File | None = None,
+    same_data: bool = False,
     threads: int | None = None,
     device: Device = "auto",
     note: Note = logged,
@@ -58,11 +60,22 @@ def study(
     each cell gets the same number of steps, as many as fit (docs/studies.md has the rule); `steps` sets them instead.
     `settings` are those of every run, by their path, as {"model.mixer": "window"}; those of a variant count more.
     Called again it resumes; several processes, also on several machines, may work in one folder `out` at the same time.
+    Images that have changed since are refused; with `same_data`, their files may have other times.
     A cell that diverges is a result; one that fails otherwise is named, and tried again by the next call.
     """
     with training_frame(threads, device, None) as (ranks, stop):
         return conduct_study(
-            name, data, ranks, stop, minutes=minutes, steps=steps, seeds=seeds, settings=settings, out=out, note=note
+            name,
+            data,
+            ranks,
+            stop,
+            minutes=minutes,
+            steps=steps,
+            seeds=seeds,
+            settings=settings,
+            out=out,
+            same_data=same_data,
+            note=note,
         )
 
 
@@ -77,6 +90,7 @@ def conduct_study(
     seeds: int,
     settings: Mapping[str, Any] | None,
     out: File | None,
+    same_data: bool,
     note: Note,
 ) -> StudyResult:
     """Settle a study and carry out whatever is not finished; every rank calls it."""
@@ -92,7 +106,7 @@ def conduct_study(
     check_variants(chosen, variants)
     check_sizes(chosen, variants, opened)
     folder = Path(out or Path("runs") / f"study-{chosen.name}-{Path(places[0]).stem}")
-    bench = Bench(study=chosen, data=places, facts=facts, steps=1, ranks=ranks, stop=stop)
+    bench = Bench(study=chosen, data=places, facts=facts, steps=1, same_data=same_data, ranks=ranks, stop=stop)
     if enter(folder) is None:
         check_runs(bench, variants)
     plan = StudyPlan(
@@ -103,6 +117,7 @@ def conduct_study(
         minutes=minutes,
         settings={variant.name: to_dict(variant) for variant in variants},
         images=tuple(map(_digest, opened)),
+        files=tuple(data.facts.files_digest or "" for data in opened),
         steps=steps or 1,
     )
     plan = settle_plan(bench, folder, variants, plan, steps=steps, note=note)
@@ -130,8 +145,8 @@ def _check(chosen: Study, places: Sequence[str], *, minutes: float | None, steps
         check_whole("steps", steps)
     if (minutes is None) == (steps is None):
         raise ConfigError("a study has one length: give `minutes` for all of it, or `steps` for each run.")
-    if minutes is not None and not 0 < minutes < 10**7:
-        raise ConfigError(f"`minutes` is {minutes}, but must be above 0.")
+    if minutes is not None and not 0 < minutes <= DECADE:
+        raise ConfigError(f"`minutes` is {minutes}, but must be above 0 and at most {DECADE:,.0f}.")
     least, most = chosen.data_sets
     if not least <= len(places) <= most:
         need = f"at least {least}" if len(places) < least else f"at most {most}"

@@ -40,6 +40,8 @@ class Bench:
     steps: int
     seconds: float = SPEED_SECONDS
     """Of "speed": how long each cell may take."""
+    same_data: bool = False
+    """Whether the files of the data may have other times than when the study was begun."""
     ranks: Ranks
     stop: StopSignal
 
@@ -73,6 +75,7 @@ class Bench:
             seed=cell.seed,
             fraction=variant.fraction,
             out=out,
+            same_data=self.same_data,
             evaluate_every=max(steps // evaluations(variant), 1),
             settings={**settings_of(variant), **size},
         )
@@ -86,6 +89,7 @@ class Bench:
             objective="masked-patch",
             probe="none",
             out=out,
+            same_data=self.same_data,
             evaluate_every=steps,
             settings=settings_of(cell.variant),
         )
@@ -152,6 +156,7 @@ class Bench:
             learning_rate=TRANSFER_RATE,
             image_size=image_size,
             out=out,
+            same_data=self.same_data,
             evaluate_every=self.steps,
         )
         return conduct_finetuning(request, self.ranks, self.stop, quiet=True)

@@ -67,7 +67,7 @@ def settle_plan(
             else:
                 claims.append(claim)  # and look again: another process may have written the plan meanwhile
         ours = {name: value for name, value in to_dict(plan).items() if name != "steps" or steps is not None}
-        check_same(ours, stored, folder)
+        check_same(ours, stored, folder, same_data=bench.same_data)
         return stored.steps
 
     count = bench.ranks.follow(look)

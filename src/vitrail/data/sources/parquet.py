@@ -24,6 +24,8 @@ from vitrail.data.sources.tables import Labels, find_columns, image_bytes, in_fi
 
 _GROUPS_KEPT = 4
 _PURPOSE = "reading parquet files"
+ROW_BYTES = 64
+"""What a row takes in memory beside its image: label, class, place in its split, and more while a run begins."""
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -117,7 +119,7 @@ def _check_sizes(path: Path, metadata: Any) -> None:
     """Refuse a file whose labels, or one row group of it, would take far more memory than the file is large."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     largest = max((group.total_byte_size for group in groups), default=0)
-    unpacked = max(8 * metadata.num_rows, largest)
+    unpacked = max(ROW_BYTES * metadata.num_rows, largest)
     check_unpacked(str(path), path.stat().st_size, unpacked, ARRAY_GROWTH, InputError)
 
 
