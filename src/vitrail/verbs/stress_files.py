@@ -20,9 +20,9 @@ from vitrail.report.markup import percent
 from vitrail.report.overlay import Picture, picture_of
 from vitrail.report.section import Figure
 from vitrail.report.stress_page import StressPage, render_stress
-from vitrail.studies.stress.catalogue import StressTest
 from vitrail.studies.stress.figures import Point
 from vitrail.studies.stress.result import CSV_COLUMNS, StressResult
+from vitrail.studies.stress.stress_test import StressTest
 from vitrail.studies.stress.worst import Worst
 
 PAGE, FIGURES, ROWS, CURVES, CHARTS = "stress.html", "stress.json", "stress.csv", "curves", "charts"
