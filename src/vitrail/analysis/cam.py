@@ -1,9 +1,9 @@
 """Where a class is seen on the last feature map of convolutions: Grad-CAM (Selvaraju et al., 2017).
 
 Grad-CAM weighs a channel by its mean gradient, since a mean over places stands between the map and the logits of a
-ResNet. In a hybrid an encoder stands there, which treats each place as it likes: a channel may speak for the class in one
-place and against it in another. So each place has its own gradient (HiResCAM, Draelos and Carin, 2020), which for a ResNet
-gives the same map. Gradients hold the scale of LayerNorms: see `held_scale`.
+ResNet. In a hybrid an encoder stands there, which treats each place as it likes: a channel may speak for the class in
+one place and against it in another. So each place has its own gradient (HiResCAM, Draelos and Carin, 2020), which for a
+ResNet gives the same map. Gradients hold the scale of LayerNorms: see `held_scale`.
 """
 
 import torch
