@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from vitrail.verbs.evaluate import evaluate as evaluate
     from vitrail.verbs.explain import explain as explain
     from vitrail.verbs.explanation import Explanation as Explanation
-    from vitrail.verbs.explanation import Explanations as Explanations
+    from vitrail.verbs.explanations import Explanations as Explanations
     from vitrail.verbs.export import export as export
     from vitrail.verbs.export_result import Export as Export
     from vitrail.verbs.fewshot import fewshot as fewshot
@@ -106,7 +106,7 @@ _HOMES = {
     "EngineTable": "vitrail.verbs.engine_table",
     "Evaluation": "vitrail.evaluation.evaluation",
     "Explanation": "vitrail.verbs.explanation",
-    "Explanations": "vitrail.verbs.explanation",
+    "Explanations": "vitrail.verbs.explanations",
     "Export": "vitrail.verbs.export_result",
     "FewShot": "vitrail.evaluation.fewshot_result",
     "FinetunedRun": "vitrail.verbs.trained",

@@ -1,15 +1,20 @@
+from itertools import pairwise
+
 import captum.attr
+import numpy as np
 import pytest
 import torch
 
 from tests.tiny import close, hybrid_config, images_for, perturbed, resnet_config, vit_config
-from vitrail.analysis.gradients import integrated_gradients
+from vitrail.analysis import gradients
+from vitrail.analysis.gradients import integrated_gradients, path
 
 CLASSES = torch.tensor([2, 5])
 
 
 @pytest.mark.parametrize("config", [vit_config(), vit_config(pool="mean"), hybrid_config(), resnet_config()])
-def test_attributions_are_those_of_captum(config) -> None:
+def test_attributions_on_equal_parts_of_the_path_are_those_of_captum(config, monkeypatch) -> None:
+    monkeypatch.setattr(gradients, "path", lambda steps: np.linspace(0, 1, steps + 1).tolist())
     model, images = perturbed(config).double(), images_for(config).double()
     attributions, errors = integrated_gradients(model, images, CLASSES, steps=8)
     wanted, missing = captum.attr.IntegratedGradients(model).attribute(
@@ -17,6 +22,44 @@ def test_attributions_are_those_of_captum(config) -> None:
     )
     close(attributions, wanted, 1e-10)
     close(errors, missing, 1e-10)
+
+
+@pytest.mark.parametrize("config", [vit_config(), hybrid_config(), resnet_config()])
+def test_attributions_come_near_to_those_of_captum_with_very_many_steps(config) -> None:
+    model, images = perturbed(config).double(), images_for(config).double()
+    attributions, _ = integrated_gradients(model, images, CLASSES, steps=64)
+    points = {"method": "gausslegendre", "n_steps": 12}
+    method = captum.attr.IntegratedGradients(model)
+    ends = [0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1]
+    wanted = sum(
+        method.attribute(images * end, images * start, target=CLASSES, **points) for start, end in pairwise(ends)
+    )
+    assert float((attributions - wanted).abs().sum() / wanted.abs().sum()) < 0.01
+
+
+def test_a_network_that_forgets_the_scale_of_its_input_does_not_lose_its_sum() -> None:
+    """Equal steps find next to nothing of the difference of the outputs: it lies at the very start of the path."""
+    weight = torch.randn(7, 60).double()
+    images = torch.randn(2, 3, 4, 5).double()
+
+    def network(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.layer_norm(x.flatten(1), (60,), eps=1e-7) @ weight.T
+
+    rise = (network(images) - network(images * 0)).gather(1, CLASSES[:, None]).squeeze(1)
+    _, errors = integrated_gradients(network, images, CLASSES)
+    assert float((errors / rise).abs().max()) < 0.05
+    _, missing = captum.attr.IntegratedGradients(network).attribute(
+        images, target=CLASSES, n_steps=32, method="riemann_middle", return_convergence_delta=True
+    )
+    assert float((missing / rise).abs().min()) > 0.9
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 32, 1000])
+def test_the_parts_of_the_path_are_as_many_as_steps_and_fill_it(steps) -> None:
+    ends = path(steps)
+    assert len(ends) == steps + 1
+    assert (ends[0], ends[-1]) == (0, pytest.approx(1))
+    assert all(start < end for start, end in pairwise(ends))
 
 
 def test_attributions_sum_to_the_rise_of_the_output_the_better_the_more_steps() -> None:

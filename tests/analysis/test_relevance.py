@@ -9,6 +9,12 @@ from vitrail.analysis import relevance
 from vitrail.analysis.relevance import relevance_heat
 
 
+def plain_norm(tokens: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
+    """LayerNorm, whose deviation is a constant for gradients."""
+    deviation = (tokens.var(-1, correction=0, keepdim=True) + eps).sqrt().detach()
+    return (tokens - tokens.mean(-1, keepdim=True)) / deviation * weight + bias
+
+
 def plain_maps(model, images: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """The Vision Transformer once more, from its weights alone: logits, and A of every block in the graph."""
     config, w = model.config, dict(model.named_parameters())
@@ -20,7 +26,7 @@ def plain_maps(model, images: torch.Tensor) -> tuple[torch.Tensor, list[torch.Te
     maps = []
     for block in range(config.depth):
         at = f"encoder.blocks.{block}."
-        normed = F.layer_norm(tokens, (dim,), w[at + "norm1.weight"], w[at + "norm1.bias"], config.norm_eps)
+        normed = plain_norm(tokens, w[at + "norm1.weight"], w[at + "norm1.bias"], config.norm_eps)
         q, k, v = F.linear(normed, w[at + "attention.qkv.weight"], w[at + "attention.qkv.bias"]).chunk(3, -1)
         q, k, v = (part.reshape(len(images), -1, heads, dim // heads).transpose(1, 2) for part in (q, k, v))
         scores = q @ k.mT / np.sqrt(dim // heads)
@@ -28,10 +34,10 @@ def plain_maps(model, images: torch.Tensor) -> tuple[torch.Tensor, list[torch.Te
         maps.append(attention)
         mixed = (attention @ v).transpose(1, 2).reshape(len(images), -1, dim)
         tokens = tokens + F.linear(mixed, w[at + "attention.out.weight"], w[at + "attention.out.bias"])
-        normed = F.layer_norm(tokens, (dim,), w[at + "norm2.weight"], w[at + "norm2.bias"], config.norm_eps)
+        normed = plain_norm(tokens, w[at + "norm2.weight"], w[at + "norm2.bias"], config.norm_eps)
         hidden = F.gelu(F.linear(normed, w[at + "mlp.hidden.weight"], w[at + "mlp.hidden.bias"]), approximate="tanh")
         tokens = tokens + F.linear(hidden, w[at + "mlp.out.weight"], w[at + "mlp.out.bias"])
-    tokens = F.layer_norm(tokens, (dim,), w["encoder.norm.weight"], w["encoder.norm.bias"], config.norm_eps)
+    tokens = plain_norm(tokens, w["encoder.norm.weight"], w["encoder.norm.bias"], config.norm_eps)
     pooled = tokens[:, 0] if config.pool == "class-token" else tokens[:, 1:].mean(1)
     return F.linear(pooled, w["head.linear.weight"], w["head.linear.bias"]), maps
 

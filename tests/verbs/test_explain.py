@@ -190,7 +190,7 @@ def test_an_image_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -
         ({"method": "rollout", "steps": 8}, "`steps` are of integrated gradients alone"),
         ({"top": 0}, "top is 0, but must be"),
         ({"points": -1}, "points is -1, but must be"),
-        ({"compare": True, "method": "rollout"}, "compare uses every method, but method is 'rollout'"),
+        ({"compare": True, "method": "rollout"}, "`compare` uses every method, but `method` is 'rollout'"),
         ({"compare": True, "layer": 9}, "layer is 9, but the model has 2: 0 to 1"),
         ({"label": 1}, "label is 1, but must be the name of a class, such as 'ant'"),
         ({"labels": ["one"]}, "2"),

@@ -1,7 +1,9 @@
 """Which pixels speak for a class: integrated gradients (Sundararajan et al., 2017)."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -10,6 +12,20 @@ from vitrail.analysis.relevance import Classes
 from vitrail.base.shapes import Images, Logits
 
 STEPS = 32
+NEAREST = 1e-6
+"""The end of the first part of the path, next to the baseline."""
+
+
+def path(steps: int) -> list[float]:
+    """Return the ends of the parts of the path, from 0 to 1: half of them equal, half of them ever shorter towards 0.
+
+    A network that begins with convolutions and a GroupNorm hardly tells a faint image from a strong one: its output
+    leaves that of the baseline within the first thousandth of the path, which equal parts would miss.
+    """
+    equal = steps - steps // 2
+    first = 1 / (equal + 1) if steps > equal else 0.0
+    near = np.geomspace(NEAREST, first, steps // 2).tolist() if steps > equal + 1 else [first] * (steps - equal)
+    return [0.0, *near, *np.linspace(first, 1, equal + 1)[1:].tolist()]
 
 
 @torch.enable_grad()
@@ -20,14 +36,14 @@ def integrated_gradients(
 
     The baseline is 0, which is the mean colour after normalisation. The attributions of an image sum to
     y(x) - y(x') but for the error that is returned, which falls with the number of steps; these are the midpoints of
-    equal parts of the path.
+    the parts of `path`.
     """
     total = torch.zeros_like(images)
-    for step in range(steps):
-        point = (images * ((step + 0.5) / steps)).detach().requires_grad_()
+    for start, end in pairwise(path(steps)):
+        point = (images * ((start + end) / 2)).detach().requires_grad_()
         (slope,) = torch.autograd.grad(_outputs(network, point, classes).sum(), point)
-        total += slope
-    attributions = images * total / steps
+        total += slope * (end - start)
+    attributions = images * total
     with torch.no_grad():
         rise = _outputs(network, images, classes) - _outputs(network, torch.zeros_like(images), classes)
     return attributions, attributions.sum(dim=(1, 2, 3)) - rise

@@ -1,6 +1,7 @@
 """What speaks for a class: attention weighted by its gradient (Chefer, Gur and Wolf, 2021, for self-attention).
 
 R = I, then R <- R + A' R from the first block to the last, with A' the mean over heads of relu(dy/dA * A).
+Gradients hold the scale of LayerNorms: see `held_scale`.
 """
 
 import torch
@@ -8,6 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from vitrail.analysis.cells import HeatMaps
+from vitrail.analysis.held_scale import HeldScale
 from vitrail.analysis.rollout import HeadMean, mix, on_grid
 from vitrail.base.shapes import Images
 from vitrail.model.contract import Model
@@ -38,8 +40,9 @@ def relevance_heat(model: Model, images: Images, classes: Classes) -> HeatMaps:
 def weighted_maps(model: Model, images: Images, classes: Classes, blocks: range) -> tuple[list[HeadMean], torch.Tensor]:
     """Return A' of some blocks, and how much pooling reads of each token."""
     images = images.detach().requires_grad_()  # so that there is a graph where every weight is frozen
-    encoded = model.encode(images, attention=list(blocks))
-    logits = model.classify(model.represent(encoded.output))
+    with HeldScale():
+        encoded = model.encode(images, attention=list(blocks))
+        logits = model.classify(model.represent(encoded.output))
     maps = [encoded.attention[block] for block in blocks]
     slopes = torch.autograd.grad(logits.gather(1, classes[:, None]).sum(), maps)
     weighted = [(slope * attention).relu().mean(dim=1).detach() for slope, attention in zip(slopes, maps, strict=True)]

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vitrail.report.charts import ROLES, Chart, Line, Points
-from vitrail.report.markup import Html, join, name, percent, table, tag, text
+from vitrail.report.curves import percent_axis
+from vitrail.report.markup import Html, join, name, table, tag, text
 from vitrail.report.overlay import Picture
 from vitrail.report.plots import picture_uri
 from vitrail.report.report import page, page_kind
@@ -109,7 +110,7 @@ def _chart(title: str, what: str, methods: Sequence[MethodStory], curves: Sequen
         lines=lines,
         x_label=f"share of the image that is {what}",
         y_label="probability of the class",
-        x_axis=lambda share: percent(share, 0),
-        y_axis=lambda share: percent(share, 0),
+        x_axis=percent_axis,
+        y_axis=percent_axis,
         y_range=(0.0, None),
     )

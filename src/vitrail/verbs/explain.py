@@ -27,8 +27,8 @@ from vitrail.data.pictures import Picture
 from vitrail.model.patches import Size
 from vitrail.runtime.engine import Engine
 from vitrail.verbs.explaining import Explaining
-from vitrail.verbs.explanation import Explanations
 from vitrail.verbs.explanation_files import FOLDER, PAGE, write_explanations
+from vitrail.verbs.explanations import Explanations
 from vitrail.verbs.images import open_images
 from vitrail.verbs.network import FileSettings, ModelLike, Network
 from vitrail.verbs.networks import open_networks
@@ -124,7 +124,7 @@ def _methods(
     """Return the methods to use, and a sentence where they were chosen for this kind of model."""
     if compare:
         if method != "auto":
-            raise ConfigError(f"compare uses every method, but method is {method!r}; leave one of them out.")
+            raise ConfigError(f"`compare` uses every method, but `method` is {method!r}; leave one of them out.")
         return applicable(engine), ()
     if method == "auto":
         chosen, reason = best_method(engine)

@@ -14,7 +14,8 @@ from vitrail.base.files import write_whole
 from vitrail.base.outputs import Kind
 from vitrail.report.explanation_page import ExplanationPage, ImageStory, MethodStory, Panel, render_explanations
 from vitrail.report.markup import percent
-from vitrail.verbs.explanation import RANDOM, TRUST_NOTE, Explanation, Explanations, HeatMap
+from vitrail.verbs.explanation import Explanation, HeatMap
+from vitrail.verbs.explanations import RANDOM, TRUST_NOTE, Explanations
 
 PAGE, FIGURES = "explanations.html", "explanations.json"
 FOLDER = Kind(name="a folder of explanations", holds=lambda path: (path / FIGURES).is_file())

@@ -153,7 +153,7 @@ def rollout_panel(inspection: Inspection) -> Panel:
     ]
     about = (
         "Attention of all blocks multiplied together, from the input to what the head sees (Fig. 6, Fig. 14): where "
-        "information may come from, for no class in particular. `vitrail explain` shows other maps, and measures them."
+        "information may come from, for no class in particular. vitrail explain shows other maps, and measures them."
     )
     return Panel(
         key="rollout",

@@ -24,11 +24,12 @@ from vitrail.evaluation.evaluation import described
 from vitrail.evaluation.subset import choose
 from vitrail.model.patches import Size, size_text
 from vitrail.published.find import model_name
-from vitrail.studies.stress.catalogue import StressTest, catalogue, select
+from vitrail.studies.stress.catalogue import catalogue, select
 from vitrail.studies.stress.figures import summarise
 from vitrail.studies.stress.measure import Measuring
 from vitrail.studies.stress.result import StressResult
 from vitrail.studies.stress.stage import Contestant, Stage
+from vitrail.studies.stress.stress_test import StressTest
 from vitrail.studies.stress.worst import worst_images
 from vitrail.verbs.network import FileSettings, ModelLike, Network
 from vitrail.verbs.networks import listed, open_data, open_networks

@@ -15,14 +15,15 @@ from vitrail.base.rows import write_csv
 from vitrail.evaluation.bootstrap import Interval
 from vitrail.report.chart_grid import chart_grid
 from vitrail.report.charts import ROLES, Chart, Line
+from vitrail.report.curves import percent_axis
 from vitrail.report.explanation_page import Panel
 from vitrail.report.markup import percent
 from vitrail.report.overlay import Picture, picture_of
 from vitrail.report.section import Figure
 from vitrail.report.stress_page import StressPage, render_stress
-from vitrail.studies.stress.catalogue import StressTest
 from vitrail.studies.stress.figures import Point
 from vitrail.studies.stress.result import CSV_COLUMNS, StressResult
+from vitrail.studies.stress.stress_test import StressTest
 from vitrail.studies.stress.worst import Worst
 
 PAGE, FIGURES, ROWS, CURVES, CHARTS = "stress.html", "stress.json", "stress.csv", "curves", "charts"
@@ -113,7 +114,7 @@ def _chart(title: str, axis: str, lines: list[Line], labels: list[str]) -> Chart
         x_label=axis,
         y_label="accuracy",
         x_axis=lambda place: labels[round(place)] if 0 <= round(place) < len(labels) else "",
-        y_axis=lambda share: percent(share, 0),
+        y_axis=percent_axis,
         y_range=(0.0, None),
         x_ticks=tuple(float(place) for place in range(len(labels))),
     )

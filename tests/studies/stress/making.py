@@ -10,9 +10,10 @@ from vitrail.analysis.methods import cells_of
 from vitrail.data.dataset import Dataset
 from vitrail.evaluation.subset import choose
 from vitrail.runtime.engine import TorchEngine
-from vitrail.studies.stress.catalogue import StressTest, catalogue
+from vitrail.studies.stress.catalogue import catalogue
 from vitrail.studies.stress.measure import Measuring
 from vitrail.studies.stress.stage import Contestant, Stage
+from vitrail.studies.stress.stress_test import StressTest
 
 SIZE = (16, 16)
 PIXELS = Preprocessing(image_size=SIZE)

@@ -7,10 +7,11 @@ import torch
 from tests.studies.stress.making import SIZE, TESTS, contestant, measuring, scenes, stage
 from vitrail.base.errors import ConfigError, InputError
 from vitrail.data.stress.published import NAMES
-from vitrail.studies.stress.catalogue import GROUPS, catalogue, select
+from vitrail.studies.stress.catalogue import catalogue, select
 from vitrail.studies.stress.claims import CLAIMS
 from vitrail.studies.stress.measure import stressed
 from vitrail.studies.stress.stage import Subject
+from vitrail.studies.stress.stress_test import GROUPS
 
 PIXEL_TESTS = [name for name, test in TESTS.items() if test.kind == "pixels"]
 

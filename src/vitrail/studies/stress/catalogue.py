@@ -1,12 +1,10 @@
-"""Every stress test: what it does to an image, at which strengths, and how its axis is written."""
+"""Every stress test, by group, with its strengths."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Literal, get_args
 
 from vitrail.base.errors import ConfigError, InputError, did_you_mean
-from vitrail.base.shapes import Pixels
 from vitrail.data.stress.corruptions import check_severity, corrupt
 from vitrail.data.stress.filters import high_pass, low_pass, without_texture
 from vitrail.data.stress.published import NAMES, SEVERITIES, CorruptionName
@@ -14,43 +12,11 @@ from vitrail.data.stress.views import expose, zoom
 from vitrail.model.patches import Size, size_text
 from vitrail.studies.stress import changes
 from vitrail.studies.stress.changes import Level
-from vitrail.studies.stress.stage import Subject
-
-Group = Literal["occlusion", "shuffle", "texture", "frequency", "corruptions", "views", "attacks", "resolution"]
-GROUPS: tuple[Group, ...] = get_args(Group)
-Kind = Literal["pixels", "attack", "resolution"]
-Apply = Callable[[Subject, Level], Pixels]
+from vitrail.studies.stress.stress_test import GROUPS, StressTest
 
 TILES = (2, 4, 8, 16)
 FEWEST_PIXELS = 8
 """Smaller images have no tiles, blurs or patches to speak of."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StressTest:
-    """One way to make an image harder, at several strengths."""
-
-    name: str
-    group: Group
-    title: str
-    """What it does, as a heading."""
-    axis: str
-    """What its levels are."""
-    levels: tuple[Level, ...]
-    start: Level
-    """The level that changes nothing, where the accuracy on clean images belongs."""
-    shares: bool = False
-    """Whether levels are shares, written as percentages."""
-    kind: Kind = "pixels"
-    """Whether every model gets the same pixels, is attacked, or gets images of another size."""
-    apply: Apply | None = None
-    """Changes the pixels of one image; None where that depends on the model."""
-    salient: bool = False
-    """Whether it needs to know the most salient cells."""
-
-    def written(self, level: Level) -> str:
-        """Write a level as its axis has it."""
-        return f"{level:.4g}" if not self.shares else f"{100 * level:.3g}%"
 
 
 def catalogue(image_size: Size, *, severities: Sequence[int] = SEVERITIES, budget: Level = 8) -> tuple[StressTest, ...]:

@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from vitrail.base.scores import interval
 from vitrail.evaluation.bootstrap import DrawCounts, Interval, bootstrap
-from vitrail.studies.stress.catalogue import StressTest
 from vitrail.studies.stress.changes import Level
 from vitrail.studies.stress.measure import Answers
+from vitrail.studies.stress.stress_test import StressTest
 
 
 @dataclass(frozen=True, kw_only=True)

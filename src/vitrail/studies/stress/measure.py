@@ -16,10 +16,10 @@ from vitrail.base.shapes import Images, Logits, Pixels
 from vitrail.data.dataset import Dataset
 from vitrail.evaluation.finite import refuse_bad_numbers
 from vitrail.runtime.engine import TorchEngine
-from vitrail.studies.stress.catalogue import StressTest
 from vitrail.studies.stress.changes import Level
 from vitrail.studies.stress.saliency import salient_orders
 from vitrail.studies.stress.stage import Contestant, Stage, Subject
+from vitrail.studies.stress.stress_test import StressTest
 
 
 class Column(NamedTuple):

@@ -10,10 +10,10 @@ from vitrail.base.table import Table, Tabular
 from vitrail.data.stress.published import NAMES
 from vitrail.evaluation.bootstrap import Interval
 from vitrail.report.markup import percent
-from vitrail.studies.stress.catalogue import StressTest
 from vitrail.studies.stress.claims import CLAIMS, Claim
 from vitrail.studies.stress.figures import Point, Summary, curve
 from vitrail.studies.stress.measure import Answers
+from vitrail.studies.stress.stress_test import StressTest
 from vitrail.studies.stress.worst import Worst
 
 CSV_COLUMNS = ("model", "group", "test", "level", "images", "accuracy", "low", "high")

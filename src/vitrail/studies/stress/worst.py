@@ -10,9 +10,9 @@ from vitrail.base.errors import ImageError
 from vitrail.base.shapes import NewPixels, Pixels
 from vitrail.data.pixels.decode import to_channels
 from vitrail.data.transforms import preprocess
-from vitrail.studies.stress.catalogue import StressTest
 from vitrail.studies.stress.changes import Level
 from vitrail.studies.stress.measure import Answers, Measuring, stressed
+from vitrail.studies.stress.stress_test import StressTest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
