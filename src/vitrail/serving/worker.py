@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def forks_loaded(head: Head) -> bool:
-    """Return whether the models can be loaded before a fork, which neither a GPU nor another runtime's threads survive."""
+    """Return whether the models can be loaded before a fork: a GPU, or threads of another runtime, survive none."""
     from vitrail.runtime.exported import is_exported
 
     readings = [source["reading"] for source in head["models"].values()]
