@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 BOUNDARY = b"vitrail-load"
+HOST = "127.0.0.1"
 
 
 @dataclass
@@ -87,13 +88,18 @@ async def offer(port: int, request: bytes, *, rate: float, seconds: float) -> Ta
     idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def one(intended: float) -> None:
-        try:
-            reader, writer = idle.pop() if idle else await asyncio.open_connection("127.0.0.1", port, limit=2**24)
-            writer.write(request)
-            status, _, stays = await answer_of(reader)
-        except (OSError, asyncio.IncompleteReadError):
-            tally.statuses[0] += 1
-            return
+        while True:
+            reused = bool(idle)
+            try:
+                reader, writer = idle.pop() if reused else await asyncio.open_connection(HOST, port, limit=2**24)
+                writer.write(request)
+                status, _, stays = await answer_of(reader)
+                break
+            except (OSError, asyncio.IncompleteReadError) as error:
+                if reused and not getattr(error, "partial", b""):
+                    continue  # a server may close a connection that was idle for long
+                tally.statuses[0] += 1
+                return
         tally.statuses[status] += 1
         (tally.latencies if status == 200 else tally.refusals).append(time.perf_counter() - intended)
         if stays:

@@ -103,8 +103,11 @@ def test_an_explanation_is_computed_alone_and_what_was_left_undone_comes_first(l
     assert waiting.explaining.first is undone
 
 
-def test_cores_without_work_help_the_others(monkeypatch) -> None:
+def test_cores_without_work_help_the_others_but_one_is_left_for_the_server(monkeypatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(4)))
-    assert [ServeSettings().threads_for(works) for works in (1, 2, 3, 4, 9)] == [4, 2, 1, 1, 1]
-    assert [ServeSettings(workers=2).threads_for(works) for works in (1, 2, 9)] == [4, 2, 2]
+    assert [ServeSettings().threads_for(works) for works in (1, 2, 3, 4, 9)] == [3, 1, 1, 1, 1]
+    assert [ServeSettings(workers=2).threads_for(works) for works in (1, 2, 9)] == [3, 2, 2]
     assert ServeSettings(threads=1).threads_for(1) == 1
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(2)))
+    assert [ServeSettings().threads_for(works) for works in (1, 2)] == [1, 1]
+    assert ServeSettings(workers=1).threads_for(1) == 2

@@ -64,3 +64,19 @@ def test_other_runtimes_are_loaded_with_the_threads_of_the_worker(tiny_file, mon
     finally:
         torch.set_num_threads(threads)
     assert seen == [threads + 1]
+
+
+@pytest.mark.parametrize(
+    ("path", "reading", "threads", "forked"),
+    [
+        ("m.safetensors", {}, 4, True),
+        ("m.safetensors", {"engine": "openvino"}, 1, False),
+        ("m.safetensors", {"device": "cuda"}, 1, False),
+        ("m.onnx", {}, 1, True),
+        ("m.onnx", {}, 2, False),
+        ("m.xml", {}, 2, False),
+    ],
+)
+def test_what_has_threads_of_its_own_is_loaded_after_the_fork(path, reading, threads, forked) -> None:
+    head = {"models": {"m": {"path": path, "reading": reading}}, "threads": threads}
+    assert worker.forks_loaded(head) is forked

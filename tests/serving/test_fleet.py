@@ -1,9 +1,11 @@
 import asyncio
+import itertools
 import time
 
 import pytest
 
 from tests.serving.making import parts, photo, save_model
+from vitrail.serving.fleet import next_pause
 from vitrail.serving.jobs import FairQueue, Item, Options, Ticket
 from vitrail.serving.nursery import WorkerEndedError
 
@@ -69,6 +71,12 @@ def test_a_worker_that_ends_is_replaced_and_its_images_are_tried_once_more(bench
     statuses, ready, restarts = bench.run(scenario)
     assert statuses == [200] * 6
     assert (ready, restarts) == (2, 1)
+
+
+def test_a_killed_worker_is_replaced_at_once_and_one_that_cannot_work_ever_more_slowly() -> None:
+    assert [next_pause(pause, 0.3) for pause in (0.0, 0.25, 10.0)] == [0.0, 0.0, 0.0]
+    pauses = list(itertools.accumulate(range(8), lambda pause, _: next_pause(pause, 0.0), initial=0.0))
+    assert pauses == [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
 
 
 @pytest.mark.parametrize("steps", [("prepare",), ("compute",), ("prepare", "compute")], ids="-".join)

@@ -1,5 +1,6 @@
 """Real processes: a server in the background, and the command."""
 
+import asyncio
 import json
 import os
 import signal
@@ -15,6 +16,8 @@ import pytest
 
 import vitrail
 from tests.serving.making import parts, photo, save_model
+from vitrail.serving.address import bind
+from vitrail.serving.settings import ServeSettings
 
 SECONDS = 120.0
 """More than starting a worker takes on a busy machine."""
@@ -90,6 +93,29 @@ def test_a_connection_that_never_ends_its_head_is_closed(server, monkeypatch) ->
 def test_the_port_of_another_program_is_refused_before_anything_is_loaded(server) -> None:
     with pytest.raises(vitrail.ConfigError, match=r"127\.0\.0\.1:\d+ cannot be used"):
         vitrail.serve("missing.safetensors", port=server.port)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_no_part_of_an_answer_waits_until_the_client_has_confirmed_another(host) -> None:
+    async def nodelay() -> int:
+        settings: list[int] = []
+
+        async def taken(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            accepted = writer.get_extra_info("socket")
+            settings.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        try:
+            bound = bind(ServeSettings(host=host, port=0))
+        except vitrail.ConfigError:
+            pytest.skip("this machine has no such address")
+        async with await asyncio.start_server(taken, sock=bound):
+            reader, writer = await asyncio.open_connection(*bound.getsockname()[:2])
+            await reader.read()
+            writer.close()
+        return settings[0]
+
+    assert asyncio.run(nodelay())
 
 
 def command(*words: str) -> "subprocess.Popen[str]":

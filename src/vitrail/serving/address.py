@@ -9,7 +9,9 @@ from vitrail.serving.settings import ServeSettings
 def bind(settings: ServeSettings) -> socket.socket:
     """Take the address, so that another program on it is noticed before models are loaded."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    bound = socket.socket(family)
+    # asyncio sends small parts at once only on sockets that name TCP; on others the body of an answer waits for the
+    # client to confirm the head, which takes 40 ms
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((settings.host, settings.port))

@@ -23,8 +23,9 @@ MOST_TRIES = 2
 """How often an image is begun: a worker may have been ended for another reason, but two point to the image."""
 LONGEST_PAUSE = 10.0
 """Seconds between attempts to start a worker that keeps ending, at most."""
-YOUNG = 1.0
-"""Seconds; a worker that ends sooner could not work from the start."""
+YOUNG = 0.1
+"""Seconds after it was ready; a worker that ends sooner could not work from the start. One that was killed later is
+replaced at once: to wait for it would leave the requests to the others, of which the next may be killed meanwhile."""
 STUCK = 60.0
 """Seconds after which work without an answer ends the worker; twice the deadline, if that is more."""
 DIED = {"wrong": [503, "the process that worked on it ended, and ended again when it was tried once more."]}
@@ -199,7 +200,7 @@ class Fleet:
             await self.members[place].ended.wait()
             await self.members[place].end()
             self.watch.restarted()
-            pause = min(max(2 * pause, 0.25), LONGEST_PAUSE) if time.monotonic() - began < YOUNG else 0.0
+            pause = next_pause(pause, time.monotonic() - began)
             await asyncio.sleep(pause)
             self.members[place] = member = Member()
             try:
@@ -225,3 +226,8 @@ class Fleet:
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(member.end() for member in self.members))
         self.nursery.end()
+
+
+def next_pause(pause: float, lived: float) -> float:
+    """Return how long to wait before the next worker, after the last pause and so many seconds of its successor."""
+    return min(max(2 * pause, 0.25), LONGEST_PAUSE) if lived < YOUNG else 0.0

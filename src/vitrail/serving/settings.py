@@ -108,9 +108,15 @@ class ServeSettings:
         return workers, self.threads or max(cores // workers, 1)
 
     def threads_for(self, works: int) -> int:
-        """Return the threads of a worker while there is work for so many: cores without work help the others."""
+        """Return the threads of a worker while there is work for so many: cores without work help the others.
+
+        One core is left for the server itself and its clients: threads that share a product of matrices wait for each
+        other, so that all are as slow as one whose core does something else (docs/log.md).
+        """
         workers, threads = self.shares
-        return threads if self.threads is not None else max(workers * threads // max(min(works, workers), 1), 1)
+        if self.threads is not None:
+            return threads
+        return max((workers * threads - 1) // max(min(works, workers), 1), threads)
 
     @property
     def body_bytes(self) -> int:

@@ -47,13 +47,16 @@ def main(arguments: list[str]) -> int:
 
 
 def forks_loaded(head: Head) -> bool:
-    """Return whether the models can be loaded before a fork: neither a GPU nor another runtime survives one."""
+    """Return whether the models can be loaded before a fork: a GPU, or threads of another runtime, survive none."""
+    from vitrail.runtime.exported import is_exported
+
     readings = [source["reading"] for source in head["models"].values()]
     return (
         all(
             reading.get("engine") in (None, "torch") and reading.get("device", "auto") in ("auto", "cpu")
             for reading in readings
         )
+        and (head["threads"] == 1 or not any(is_exported(source["path"]) for source in head["models"].values()))
         and not Path("/dev/nvidiactl").exists()
     )
 
