@@ -20,7 +20,7 @@ from vitrail.runtime.graph import Graph, make_program
 from vitrail.runtime.onnx_graph import onnx_bytes, with_properties
 from vitrail.runtime.quantise import Calibration, quantise
 
-VERSION = 2
+VERSION = 3
 """Goes up whenever the same model makes another graph."""
 AGREEMENT = 0.99
 """How many of the compared images keep their first class in int8, where the user does not say."""

@@ -154,7 +154,7 @@ def export(
         out=path,
         format=form,
         precision=card.precision,
-        size=sum(part.stat().st_size for part in {path, path.with_suffix(".bin")} if part.is_file()),
+        size=sum(part.stat().st_size for part in ({path, path.with_suffix(".bin")} if form == "openvino" else {path})),
         outputs=card.outputs,
         agreement=same if engine.num_outputs else None,
         difference=difference,
