@@ -25,7 +25,8 @@ MARK = b"vitrail-sha256-"
 """What stands before the digest, somewhere in the file."""
 _DIGEST = re.compile(MARK + rb"([0-9a-f]{64})")
 NO_DIGEST = MARK.decode() + "0" * 64
-CHUNK = 2**24
+CHUNK = 2**30
+"""Bytes that are digested at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,19 +91,22 @@ def signed(contents: Sequence[bytes]) -> list[bytes]:
 
 
 def check_digest(paths: Sequence[Path]) -> str | None:
-    """Return the digest that files carry, or None if they carry none; refuse files of which a bit has changed."""
+    """Return the digest that files carry, or None if they carry none; refuse files of which a bit has changed.
+
+    Almost all of it happens without Python's lock, so that a thread can do it while others import.
+    """
     computed, recorded = hashlib.sha256(), None
     for path in paths:
         with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             place = None if recorded is not None else _place(content)
-            if place is not None:
-                recorded = content[place - 64 : place].decode()
             start = 0
-            for begin in (place,) if place is not None else ():
-                _update(computed, content, 0, begin - 64)
-                computed.update(b"0" * 64)
-                start = begin
-            _update(computed, content, start, len(content))
+            with memoryview(content) as view:
+                if place is not None:
+                    recorded = content[place - 64 : place].decode()
+                    _update(computed, view, 0, place - 64)
+                    computed.update(b"0" * 64)
+                    start = place
+                _update(computed, view, start, len(content))
     if recorded is not None and recorded != computed.hexdigest():
         raise CheckpointError(
             f"{paths[0]} is damaged: its SHA-256 does not match the one that it carries; export the model again, or "
@@ -118,6 +122,7 @@ def _place(content: mmap.mmap) -> int | None:
     return None if match is None else start + match.end()
 
 
-def _update(digest: Any, content: mmap.mmap, start: int, end: int) -> None:
+def _update(digest: Any, view: memoryview, start: int, end: int) -> None:
     for begin in range(start, end, CHUNK):
-        digest.update(content[begin : min(begin + CHUNK, end)])
+        with view[begin : min(begin + CHUNK, end)] as part:
+            digest.update(part)

@@ -73,16 +73,14 @@ def with_properties(content: bytes, facts: Mapping[str, str]) -> bytes:
     return bytes(proto.SerializeToString())
 
 
-def _attention(
-    queries: Any, keys: Any, values: Any, bias: Any = None, dropout: float = 0.0, *_: Any, **__: Any
-) -> Any:
+def _attention(queries: Any, keys: Any, values: Any, bias: Any = None, dropout: float = 0.0, *_: Any, **__: Any) -> Any:
     """Write torch's fused attention as three operations.
 
     torch's own translation turns the keys over twice, with shapes computed on the way: runtimes neither take that for
     the product with the transposed keys that it is, nor keep it as one.
     """
     if dropout:
-        raise RuntimeError("dropout of attention weights")  # noqa: TRY003
+        raise RuntimeError("dropout of attention weights")
     op = require("onnxscript", extra="onnx", purpose="writing an ONNX file").opset18
     scale = op.Constant(value_float=float(queries.shape[-1] ** -0.5))
     scores = op.MatMul(op.Mul(queries, scale), op.Transpose(keys, perm=[0, 1, 3, 2]))
