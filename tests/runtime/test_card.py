@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from vitrail import CheckpointError, Preprocessing
-from vitrail.runtime.card import NO_DIGEST, Card, check_digest, read_card, signed
+from vitrail.runtime.card import Card, read_card
+from vitrail.runtime.digest import NO_DIGEST, check_digest, digest_ahead, signed
 from vitrail.runtime.onnx_properties import read_properties
 
 CARD = Card(
@@ -65,3 +66,19 @@ def test_a_file_of_another_kind_is_not_an_onnx_file(content, tmp_path: Path) -> 
     (tmp_path / "a.onnx").write_bytes(content)
     with pytest.raises(CheckpointError, match="not an ONNX file, or is cut short"):
         read_properties(tmp_path / "a.onnx")
+
+
+def test_a_check_that_began_ahead_is_taken_once_and_refuses_as_usual(tmp_path) -> None:
+    path = tmp_path / "graph.onnx"
+    content = signed([b"before " + NO_DIGEST.encode() + b" behind"])[0]
+    path.write_bytes(content)
+    digest_ahead(str(path))
+    digest = check_digest([path])
+    path.write_bytes(content + b"!")
+    digest_ahead(str(path))
+    for _ in range(2):
+        with pytest.raises(CheckpointError, match="is damaged"):
+            check_digest([path])
+    path.write_bytes(content)
+    assert check_digest([path]) == digest
+    digest_ahead(str(tmp_path / "none.onnx"))

@@ -87,6 +87,9 @@ def run(arguments: Arguments) -> int:
 
 def _open(arguments: Arguments) -> tuple["Answering", "Writing"]:
     """Return what answers to the screen and into a file: without torch for an exported file that needs none."""
+    from vitrail.runtime.digest import digest_ahead
+
+    digest_ahead(arguments.model)  # meanwhile, imports
     from vitrail.verbs.predict_exported import GraphSettings, open_graph, runs_without_torch
 
     others = (arguments.text_embeddings, arguments.image_size, arguments.num_heads, arguments.architecture)

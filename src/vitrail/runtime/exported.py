@@ -10,8 +10,9 @@ from typing import Any
 from vitrail.base.errors import CheckpointError, ConfigError
 from vitrail.base.extras import require
 from vitrail.data.preprocessing import PRESETS, Preprocessing, preset
-from vitrail.runtime.card import KEY, Card, check_digest, read_card
+from vitrail.runtime.card import KEY, Card, read_card
 from vitrail.runtime.choice import PACKAGES, EngineChoice, EngineName, check_session
+from vitrail.runtime.digest import check_digest
 from vitrail.runtime.onnx_properties import read_properties
 from vitrail.runtime.session import Session, fits
 

@@ -23,8 +23,9 @@ from vitrail.evaluation.bootstrap import Interval
 from vitrail.model.patches import Size
 from vitrail.model.trace import Selection
 from vitrail.runtime.calibration import read_calibration
-from vitrail.runtime.card import KEY, MARK, Card
+from vitrail.runtime.card import KEY, Card
 from vitrail.runtime.choice import EngineChoice, check_session
+from vitrail.runtime.digest import MARK
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.exported import Exported, open_exported
 from vitrail.runtime.fitting import check_expressible
