@@ -25,7 +25,7 @@ from vitrail.base.scores import interval
 from vitrail.data.pixels.decode import to_channels
 from vitrail.data.transforms import preprocess
 from vitrail.runtime.calibration import read_calibration
-from vitrail.runtime.engine import torch_engine
+from vitrail.runtime.engine import Engine, torch_engine
 from vitrail.runtime.onnxruntime_session import OnnxRuntimeSession
 from vitrail.runtime.openvino_session import OpenVinoSession
 from vitrail.runtime.quantise import Calibration, quantise
@@ -35,7 +35,7 @@ Run = Callable[[np.ndarray], np.ndarray]
 """Returns the logits of a batch."""
 
 
-def read(data: str, engine: vitrail.Engine, count: int) -> tuple[np.ndarray, np.ndarray]:
+def read(data: str, engine: Engine, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return images of the test or val split as a graph takes them, and their classes."""
     splits = vitrail.data.open_splits(data)
     dataset = splits.get("test") or splits.get("val") or next(iter(splits.values()))
