@@ -156,9 +156,13 @@ def machine() -> dict[str, object]:
 
 def save(name: str, tables: dict[str, list[Timing]], peak: float) -> None:
     """Write dated results beside this file; tables that this run did not measure stay, with their own date."""
+    run = machine() | {"gemm_peak_gflops": peak / 1e9}
+    store(name, {title: run | {"timings": [asdict(timing) for timing in timings]} for title, timings in tables.items()})
+
+
+def store(name: str, results: dict[str, object]) -> None:
+    """Write results beside this file; others of the same name stay."""
     path = Path(__file__).parent / "results" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     stored = json.loads(path.read_text()) if path.exists() else {}
-    run = machine() | {"gemm_peak_gflops": peak / 1e9}
-    stored |= {title: run | {"timings": [asdict(timing) for timing in timings]} for title, timings in tables.items()}
-    path.write_text(json.dumps(stored, indent=1) + "\n")
+    path.write_text(json.dumps(stored | results, indent=1) + "\n")

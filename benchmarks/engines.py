@@ -31,7 +31,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from contest import compare, fastest_peer, gemm_peak, paired, race, save, show
+from contest import compare, fastest_peer, gemm_peak, machine, paired, race, save, show, store
 
 import vitrail
 from engine_contestants import CONTESTANTS, TIMM, inputs, pixels, timm_model
@@ -183,22 +183,34 @@ def engines(args: argparse.Namespace) -> None:
                     print(f"{worker.kind:26} {worker.memory / 2**20:8.0f} MiB at most")
 
 
-def process_run(words: list[str]) -> tuple[float, int]:
-    """Return the seconds from the start of a process to its end, and its most memory in bytes."""
+REPORT = """
+import runpy, sys
+try:
+    runpy.run_module("vitrail", run_name="__main__", alter_sys=True)
+finally:
+    rows = open("/proc/self/status").read().splitlines()
+    print(next(row.split()[1] for row in rows if row.startswith("VmHWM:")), file=sys.stderr)
+"""
+"""Runs the command, and prints its most memory; that which the system reports for a child begins with its parent's."""
+
+
+def process_run(words: list[str]) -> float:
+    """Return the seconds from the start of a command to its end."""
     start = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}")
-    return time.perf_counter() - start, usage.ru_maxrss * 1024
+    subprocess.run([sys.executable, "-m", "vitrail", *words], capture_output=True, check=True)
+    return time.perf_counter() - start
+
+
+def process_memory(words: list[str]) -> int:
+    """Return the most memory of a command, in bytes."""
+    done = subprocess.run([sys.executable, "-c", REPORT, *words], capture_output=True, check=True, text=True)
+    return int(done.stderr.split()[-1]) * 1024
 
 
 def start_up(args: argparse.Namespace) -> None:
     """Time a first label with the weights and with an exported file, and measure the memory of both."""
     from PIL import Image
 
-    predict = [sys.executable, "-m", "vitrail", "predict"]
     with tempfile.TemporaryDirectory(prefix="vitrail-engines-") as place:
         folder = Path(place)
         noise = np.random.default_rng(0).integers(0, 256, (300, 400, 3), dtype=np.uint8)
@@ -208,33 +220,34 @@ def start_up(args: argparse.Namespace) -> None:
         for name in args.models:
             model = vitrail.create(name, seed=0)
             vitrail.save(model, folder / "model.safetensors", labels=[str(number) for number in range(1000)])
-            vitrail.export(folder / "model.safetensors", folder / "model.onnx")
-            memory: dict[str, int] = {}
+            vitrail.export(folder / "model.safetensors", folder / "model.onnx", force=True)
 
-            def run(file: str, engine: str | None = None, title: str = "", memory: dict[str, int] = memory) -> None:
-                words = [*predict, str(folder / file), str(folder / "photo.jpg")]
-                _, memory[title] = process_run(words + (["--engine", engine] if engine else []))
+            def words(file: str, engine: str, folder: Path = folder) -> list[str]:
+                return ["predict", str(folder / file), str(folder / "photo.jpg"), "--engine", engine]
 
-            contestants = {
-                "torch": lambda run=run: run("model.safetensors", title="torch"),
-                "onnxruntime": lambda run=run: run("model.onnx", title="onnxruntime"),
-                "openvino": lambda run=run: run("model.onnx", "openvino", title="openvino"),
-            }
-            seconds = race(contestants, args.rounds)
+            files = {"torch": "model.safetensors", "onnxruntime": "model.onnx", "openvino": "model.onnx"}
+            commands = {kind: words(file, kind) for kind, file in files.items()}
+            runs = {kind: (lambda command=command: process_run(command)) for kind, command in commands.items()}
+            seconds = race(runs, args.rounds)
             weights = 4 * vitrail.cost(model.config).parameters
-            print(
-                f"\n{name}: from the start of a process to its end, with one photo; weights {weights / 2**20:.0f} MiB"
-            )
+            title = f"{name}: from the start of a process to its end, with one photo"
+            print(f"\n{title}; weights {weights / 2**20:.0f} MiB")
+            rows = {}
             for kind, times in seconds.items():
-                share = paired(times, seconds["torch"])
-                text = f"{kind:14}{statistics.median(times):8.2f} s   {1 / share.median:.3f}x the time of torch"
+                share = paired(seconds["torch"], times)
+                row: dict[str, object] = {
+                    "seconds": statistics.median(times),
+                    "times_torch": [share.median, share.low, share.high],
+                }
+                text = f"{kind:14}{statistics.median(times):8.2f} s   {share} the time of torch"
                 if kind != "torch":
-                    run("tiny.onnx", kind, title="floor")
-                    above = (memory[kind] - memory["floor"]) / weights
-                    text += (
-                        f"; memory {memory[kind] / 2**20:.0f} MiB, floor {memory['floor'] / 2**20:.0f}: {above:.2f}x"
-                    )
+                    most, floor = process_memory(commands[kind]), process_memory(words("tiny.onnx", kind))
+                    row |= {"memory": most, "floor": floor, "above_floor_in_weights": (most - floor) / weights}
+                    text += f"; memory {most / 2**20:.0f} MiB, floor {floor / 2**20:.0f}: "
+                    text += f"{(most - floor) / weights:.2f}x the weights above it"
                 print(text, flush=True)
+                rows[kind] = row
+            store("engines", {title: machine() | {"weights": weights, "rows": rows}})
 
 
 def main() -> None:

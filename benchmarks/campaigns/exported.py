@@ -21,7 +21,8 @@ import vitrail
 from vitrail.base.errors import InputError
 from vitrail.model.contract import Model
 from vitrail.runtime import stored_graph
-from vitrail.runtime.card import KEY, NO_DIGEST, signed
+from vitrail.runtime.card import KEY
+from vitrail.runtime.digest import NO_DIGEST, signed
 from vitrail.serving.bodies import uploads_of
 from vitrail.serving.keys import read_keys
 from vitrail.serving.refusals import Refusal

@@ -24,17 +24,18 @@ def test_attributions_on_equal_parts_of_the_path_are_those_of_captum(config, mon
     close(errors, missing, 1e-10)
 
 
-@pytest.mark.parametrize("config", [vit_config(), hybrid_config(), resnet_config()])
-def test_attributions_come_near_to_those_of_captum_with_very_many_steps(config) -> None:
+@pytest.mark.parametrize(("config", "most"), [(vit_config(), 0.001), (hybrid_config(), 0.01), (resnet_config(), 0.04)])
+def test_attributions_come_near_to_those_of_captum_with_very_many_points(config, most) -> None:
+    """ReLUs and GroupNorms bend the path in many places, so that both come closer to the integral only slowly."""
     model, images = perturbed(config).double(), images_for(config).double()
-    attributions, _ = integrated_gradients(model, images, CLASSES, steps=64)
-    points = {"method": "gausslegendre", "n_steps": 12}
+    attributions, _ = integrated_gradients(model, images, CLASSES, steps=256)
+    points = {"method": "gausslegendre", "n_steps": 24}
     method = captum.attr.IntegratedGradients(model)
-    ends = [0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1]
+    ends = [0, *(10.0**power for power in range(-10, 1))]
     wanted = sum(
         method.attribute(images * end, images * start, target=CLASSES, **points) for start, end in pairwise(ends)
     )
-    assert float((attributions - wanted).abs().sum() / wanted.abs().sum()) < 0.01
+    assert float((attributions - wanted).abs().sum() / wanted.abs().sum()) < most
 
 
 def test_a_network_that_forgets_the_scale_of_its_input_does_not_lose_its_sum() -> None:

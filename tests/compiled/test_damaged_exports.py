@@ -10,8 +10,9 @@ import vitrail
 from tests.tiny import perturbed, vit_config
 from vitrail import CheckpointError, InputError, Preprocessing
 from vitrail.base.files import cache_folder
-from vitrail.runtime.card import KEY, NO_DIGEST, signed
+from vitrail.runtime.card import KEY
 from vitrail.runtime.choice import EngineChoice
+from vitrail.runtime.digest import NO_DIGEST, signed
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.exported import open_exported
 from vitrail.runtime.make import make_engine

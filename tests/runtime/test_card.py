@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from vitrail import CheckpointError, Preprocessing
-from vitrail.runtime.card import NO_DIGEST, Card, check_digest, read_card, signed
+from vitrail.runtime.card import Card, read_card
 from vitrail.runtime.choice import EngineChoice
+from vitrail.runtime.digest import NO_DIGEST, check_digest, signed
 from vitrail.runtime.exported import open_exported
 from vitrail.runtime.onnx_properties import read_properties
 

@@ -12,7 +12,7 @@ from vitrail.analysis.relevance import Classes
 from vitrail.base.shapes import Images, Logits
 
 STEPS = 32
-NEAREST = 1e-6
+NEAREST = 1e-8
 """The end of the first part of the path, next to the baseline."""
 
 

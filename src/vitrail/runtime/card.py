@@ -1,16 +1,11 @@
-"""What an exported file carries beside its graph, and the digest that detects a damaged one; imports no torch."""
+"""What an exported file carries beside its graph; imports no torch."""
 
-import hashlib
 import json
-import mmap
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from vitrail.base.errors import CheckpointError, ConfigError
-from vitrail.base.reading import open_regular
 from vitrail.base.settings import from_dict, to_dict
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.runtime.choice import Precision
@@ -21,11 +16,6 @@ model's own input (float32, batch channel height width, normalised)."""
 
 KEY = "vitrail"
 """The name under which a file stores its card."""
-MARK = b"vitrail-sha256-"
-"""What stands before the digest, somewhere in the file."""
-_DIGEST = re.compile(MARK + rb"([0-9a-f]{64})")
-NO_DIGEST = MARK.decode() + "0" * 64
-CHUNK = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,51 +68,3 @@ def read_card(text: str, path: Path) -> Card:
         return from_dict(Card, json.loads(text), where=f"the facts in {path}")
     except (ValueError, RecursionError, ConfigError) as error:
         raise CheckpointError(f"{path} does not describe itself as an exported model does: {error}") from None
-
-
-def signed(contents: Sequence[bytes]) -> list[bytes]:
-    """Put the digest of some files into the one of them that has room for it."""
-    digest = hashlib.sha256()
-    for content in contents:
-        digest.update(content)
-    mark = MARK + digest.hexdigest().encode()
-    return [content.replace(NO_DIGEST.encode(), mark, 1) for content in contents]
-
-
-def check_digest(paths: Sequence[Path]) -> str | None:
-    """Return the digest that files carry, or None if they carry none; refuse files of which a bit has changed."""
-    computed, recorded = hashlib.sha256(), None
-    for path in paths:
-        if path.is_file() and not path.stat().st_size:  # which cannot be mapped
-            raise CheckpointError(f"{path} is empty; export the model again, or get the file again.")
-        with (
-            open_regular(path, CheckpointError) as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-        ):
-            place = None if recorded is not None else _place(content)
-            if place is not None:
-                recorded = content[place - 64 : place].decode()
-            start = 0
-            for begin in (place,) if place is not None else ():
-                _update(computed, content, 0, begin - 64)
-                computed.update(b"0" * 64)
-                start = begin
-            _update(computed, content, start, len(content))
-    if recorded is not None and recorded != computed.hexdigest():
-        raise CheckpointError(
-            f"{paths[0]} is damaged: its SHA-256 does not match the one that it carries; export the model again, or "
-            "get the file again."
-        )
-    return recorded
-
-
-def _place(content: mmap.mmap) -> int | None:
-    """Return where the digits of the digest end; facts are at the end of a file, so it is searched from there."""
-    start = content.rfind(MARK)
-    match = None if start < 0 else _DIGEST.match(content[start : start + len(MARK) + 64])
-    return None if match is None else start + match.end()
-
-
-def _update(digest: Any, content: mmap.mmap, start: int, end: int) -> None:
-    for begin in range(start, end, CHUNK):
-        digest.update(content[begin : min(begin + CHUNK, end)])

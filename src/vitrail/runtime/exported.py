@@ -2,14 +2,17 @@
 
 import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vitrail.base.errors import CheckpointError, ConfigError
+from vitrail.base.extras import require
 from vitrail.data.preprocessing import PRESETS, Preprocessing, preset
-from vitrail.runtime.card import KEY, Card, check_digest, read_card
-from vitrail.runtime.choice import EngineChoice, EngineName, check_session
+from vitrail.runtime.card import KEY, Card, read_card
+from vitrail.runtime.choice import PACKAGES, EngineChoice, EngineName, check_session
+from vitrail.runtime.digest import check_digest
 from vitrail.runtime.onnx_properties import read_properties
 from vitrail.runtime.session import Session, fits
 
@@ -51,7 +54,10 @@ def open_exported(
     check_session(engine)
     if not file.exists():
         raise CheckpointError(f"there is no file {file}.")
-    digest = check_digest(_files(file))
+    with ThreadPoolExecutor(1) as reader:  # the file is read while the runtime is imported, and before it is run
+        checking = reader.submit(check_digest, _files(file))
+        require(engine, extra=PACKAGES[engine][0], purpose="running an exported file")
+        digest = checking.result()
     session = _open(file, engine, threads)
     text = read_properties(file).get(KEY) if file.suffix.lower() == ".onnx" else session.properties.get(KEY)
     if text is None:

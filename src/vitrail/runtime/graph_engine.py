@@ -87,7 +87,17 @@ class GraphEngine:
                 raise InputError(
                     f"the graph has no output {name}, only {listed}; export the model with `vitrail export`."
                 )
-        return [torch.from_numpy(np.asarray(values)) for values in self.session.run(self.inputs(pixels), own)]
+        return [torch.from_numpy(np.asarray(values)) for values in self._run(self.inputs(pixels), own)]
+
+    def _run(self, images: np.ndarray, outputs: Sequence[str]) -> Sequence[np.ndarray]:
+        """Send images through the graph: at once, or, where it takes one number of images only, that many at a time."""
+        size, count = self.session.shape[0], len(images)
+        if size is None or size == count:
+            return self.session.run(images, outputs)
+        missing = -count % size
+        whole = np.concatenate([images, np.repeat(images[-1:], missing, axis=0)]) if missing else images
+        parts = [self.session.run(whole[place : place + size], outputs) for place in range(0, count, size)]
+        return [np.concatenate(values)[:count] for values in zip(*parts, strict=True)]
 
     def inputs(self, pixels: PixelBatch) -> np.ndarray:
         """Return what the graph takes for images at the model's size."""

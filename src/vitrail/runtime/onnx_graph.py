@@ -5,6 +5,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -34,6 +35,7 @@ def onnx_bytes(program: ExportedProgram, names: Sequence[str], *, opset: int = O
                 external_data=False,
                 dynamo=True,
                 verbose=False,
+                custom_translation_table={torch.ops.aten.scaled_dot_product_attention.default: _attention},
             )
     except (torch.onnx.OnnxExporterError, RuntimeError) as error:
         raise InputError(
@@ -69,6 +71,20 @@ def with_properties(content: bytes, facts: Mapping[str, str]) -> bytes:
     onnx.checker.check_model(proto)
     onnx.helper.set_model_props(proto, dict(facts))
     return bytes(proto.SerializeToString())
+
+
+def _attention(queries: Any, keys: Any, values: Any, bias: Any = None, dropout: float = 0.0, *_: Any, **__: Any) -> Any:
+    """Write torch's fused attention as three operations.
+
+    torch's own translation turns the keys over twice, with shapes computed on the way: runtimes neither take that for
+    the product with the transposed keys that it is, nor keep it as one.
+    """
+    if dropout:
+        raise RuntimeError("dropout of attention weights")
+    op = require("onnxscript", extra="onnx", purpose="writing an ONNX file").opset18
+    scale = op.Constant(value_float=float(queries.shape[-1] ** -0.5))
+    scores = op.MatMul(op.Mul(queries, scale), op.Transpose(keys, perm=[0, 1, 3, 2]))
+    return op.MatMul(op.Softmax(scores if bias is None else op.Add(scores, bias), axis=-1), values)
 
 
 @contextmanager

@@ -14,13 +14,14 @@ from vitrail.base.notes import Note
 from vitrail.base.settings import to_dict
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
-from vitrail.runtime.card import KEY, NO_DIGEST, check_digest, signed
+from vitrail.runtime.card import KEY
+from vitrail.runtime.digest import NO_DIGEST, check_digest, signed
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.graph import Graph, make_program
 from vitrail.runtime.onnx_graph import onnx_bytes, with_properties
 from vitrail.runtime.quantise import Calibration, quantise
 
-VERSION = 2
+VERSION = 3
 """Goes up whenever the same model makes another graph."""
 AGREEMENT = 0.99
 """How many of the compared images keep their first class in int8, where the user does not say."""

@@ -16,7 +16,8 @@ from vitrail.checkpoint.store import versions
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
 from vitrail.model.trace import Selection
-from vitrail.runtime.card import KEY, NO_DIGEST, Card, Entry, signed
+from vitrail.runtime.card import KEY, Card, Entry
+from vitrail.runtime.digest import NO_DIGEST, signed
 from vitrail.runtime.graph import Graph, attention_blocks, make_program
 from vitrail.runtime.onnx_graph import OPSET, onnx_bytes, with_properties
 

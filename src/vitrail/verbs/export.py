@@ -23,8 +23,9 @@ from vitrail.evaluation.bootstrap import Interval
 from vitrail.model.patches import Size
 from vitrail.model.trace import Selection
 from vitrail.runtime.calibration import read_calibration
-from vitrail.runtime.card import KEY, MARK, Card
+from vitrail.runtime.card import KEY, Card
 from vitrail.runtime.choice import EngineChoice, check_session
+from vitrail.runtime.digest import MARK
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.exported import Exported, open_exported
 from vitrail.runtime.fitting import check_expressible
@@ -154,7 +155,7 @@ def export(
         out=path,
         format=form,
         precision=card.precision,
-        size=sum(part.stat().st_size for part in {path, path.with_suffix(".bin")} if part.is_file()),
+        size=sum(part.stat().st_size for part in ({path, path.with_suffix(".bin")} if form == "openvino" else {path})),
         outputs=card.outputs,
         agreement=same if engine.num_outputs else None,
         difference=difference,
