@@ -31,7 +31,7 @@ FEW = 4_000
 """Training images below which a run is told of the backbone."""
 FEW_PHOTOS = (
     "on few photos, `vitrail finetune` (vitrail.finetune in Python) likely does better, since it begins with a "
-    "pre-trained backbone: with 20 photos of each of 20 new classes 46.1% against 31.6%, a minute of one core."
+    "pre-trained backbone: with 20 photos of each of 20 new classes 56.0% against 29.6%, each in 45 seconds."
 )
 
 
