@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import vitrail
+from vitrail.base.settings import to_dict
 from vitrail.checkpoint.files import assemble, read
 from vitrail.checkpoint.transfer import transfer
 from vitrail.published.bundled import backbone_path
@@ -56,6 +57,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--command", required=True)
     parser.add_argument("--data", required=True)
+    parser.add_argument("--began", type=Path, help="the run that this one extends; its stages are recorded")
     parser.add_argument("--whole", type=Path, help="where the model of a stopped run goes, with its head")
     parser.add_argument("--target", type=Path, default=backbone_path())
     arguments = parser.parse_args()
@@ -63,7 +65,11 @@ def main() -> None:
     if not model.is_file():
         model = arguments.whole or arguments.target.with_name("whole.safetensors")
         write_whole_model(arguments.run, model)
-    pack(model, arguments.target, {"command": arguments.command, "data": arguments.data})
+    added: dict[str, Any] = {"command": arguments.command, "data": arguments.data}
+    if arguments.began:
+        began = to_dict(RunFolder(path=arguments.began).read_config())
+        added["began"] = {"stages": began["stages"], "steps": began["steps"]}
+    pack(model, arguments.target, added)
     path = arguments.target
     print(f"{path}: {path.stat().st_size:,} bytes, sha256 {vitrail.show(path).digest}")
 

@@ -1,7 +1,6 @@
 from itertools import pairwise
 
 import captum.attr
-import numpy as np
 import pytest
 import torch
 
@@ -14,7 +13,7 @@ CLASSES = torch.tensor([2, 5])
 
 @pytest.mark.parametrize("config", [vit_config(), vit_config(pool="mean"), hybrid_config(), resnet_config()])
 def test_attributions_on_equal_parts_of_the_path_are_those_of_captum(config, monkeypatch) -> None:
-    monkeypatch.setattr(gradients, "path", lambda steps: np.linspace(0, 1, steps + 1).tolist())
+    monkeypatch.setattr(gradients, "path", lambda steps: [((step + 0.5) / steps, 1 / steps) for step in range(steps)])
     model, images = perturbed(config).double(), images_for(config).double()
     attributions, errors = integrated_gradients(model, images, CLASSES, steps=8)
     wanted, missing = captum.attr.IntegratedGradients(model).attribute(
@@ -57,10 +56,11 @@ def test_a_network_that_forgets_the_scale_of_its_input_does_not_lose_its_sum() -
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 32, 1000])
 def test_the_parts_of_the_path_are_as_many_as_steps_and_fill_it(steps) -> None:
-    ends = path(steps)
-    assert len(ends) == steps + 1
-    assert (ends[0], ends[-1]) == (0, pytest.approx(1))
-    assert all(start < end for start, end in pairwise(ends))
+    points, widths = zip(*path(steps), strict=True)
+    assert len(points) == steps
+    assert sum(widths) == pytest.approx(1)
+    assert all(start < end for start, end in pairwise((0.0, *points, 1.0)))
+    assert min(widths) > 0
 
 
 def test_attributions_sum_to_the_rise_of_the_output_the_better_the_more_steps() -> None:

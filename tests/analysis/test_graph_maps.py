@@ -34,7 +34,7 @@ class TorchSession:
     """The graph of a model, run by torch."""
 
     name, version, kind, properties = "torch", torch.__version__, "uint8", {}
-    shape, output_shapes = (), ()
+    shape, output_shapes = (None, None, None, None), ()
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.outputs = graph.eval(), tuple(graph.names)

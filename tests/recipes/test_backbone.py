@@ -25,11 +25,12 @@ def test_the_recipe_makes_the_shipped_model_by_the_shipped_settings() -> None:
     draft, shipped = backbone(PHOTOS), vitrail.load("backbone")
     assert draft.model.adapted(num_classes=0) == shipped.config
     assert draft.preprocessing == shipped.info.preprocessing
-    stored = shipped.info.provenance["config"]
+    stored, began = shipped.info.provenance["config"], shipped.info.provenance["began"]
     assert (draft.batch, draft.averaging) == (stored["batch"], stored["averaging"])
     assert [[stage.until, list(stage.image_size)] for stage in draft.stages] == [
-        [stage["until"], stage["image_size"]] for stage in stored["stages"]
+        [stage["until"], stage["image_size"]] for stage in began["stages"]
     ]
+    assert draft.steps == began["steps"]  # it was stopped before, and extended
     optimizer = stored["optimizer"]
     assert (draft.optimizer.name, draft.optimizer.weight_decay) == (optimizer["name"], optimizer["weight_decay"])
     assert list(draft.augmentation.area) == stored["augmentation"]["area"]
