@@ -1,9 +1,9 @@
 """Labels that features contradict.
 
 A label is judged by least squares (`ridge.py`) that were fitted without its image: each fifth of the images is answered
-for by the others. The *doubt* is how far the score of another class is above that of its own, from
--2 to 2 or so. Features of a small model cannot tell everything apart, so a doubt is a reason to look, not a verdict;
-`agreement`, the share of labels that the answers confirm, says how far it goes.
+for by the others. The *doubt* is how far the score of another class is above that of its own, from -2 to 2 or so.
+Features of a small model cannot tell everything apart, so a doubt is a reason to look, not a verdict; `agreement` is
+the share of labels that the answers confirm.
 """
 
 from dataclasses import dataclass

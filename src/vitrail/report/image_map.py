@@ -15,7 +15,7 @@ from vitrail.report.overlay import picture_of
 from vitrail.report.plots import picture_uri
 
 STORED = 72
-"""Pixels of the same in the file, which may have a thousand."""
+"""Pixels of the longer side of an image in the page, which may have a thousand of them."""
 MOST_NAMED = 24
 """Classes with a colour of their own in the list."""
 
