@@ -76,10 +76,10 @@ def _shape(facts: Facts, _: Sequence[str]) -> list[Variant]:
     side = choose_side(facts)
     sizes: dict[str, dict[str, dict[str, Any]]] = {
         "depth": {f"depth {depth}": {"depth": depth} for depth in (2, 8)},
-        "width": {f"width {dim}": {"dim": dim} for dim in (48, 192)},
-        "MLP": {f"MLP {width}": {"mlp_dim": width} for width in (96, 384)},
+        "width": {f"width {dim}": {"dim": dim} for dim in (32, 128)},
+        "MLP": {f"MLP {width}": {"mlp_dim": width} for width in (64, 256)},
         "patch": {
-            f"patch {side // cells}": {"patch_size": (side // cells, side // cells)} for cells in (4, PATCHES_FINE)
+            f"{cells}x{cells} patches": {"patch_size": (side // cells, side // cells)} for cells in PATCH_GRIDS
         },
     }
     base = Variant(name="base", model=vit(facts, pool="mean"))
@@ -90,8 +90,8 @@ def _shape(facts: Facts, _: Sequence[str]) -> list[Variant]:
     ]
 
 
-PATCHES_FINE = 16
-"""Rows and columns of the finer grid."""
+PATCH_GRIDS = (4, 16)
+"""Rows and columns of the coarser grid and of the finer one; the base has 8."""
 
 SHAPE = Study(
     name="shape",
@@ -101,8 +101,9 @@ SHAPE = Study(
     variants=_shape,
     claims=(
         Claim(better="depth 8", worse="base"),
-        Claim(better="width 192", worse="base"),
-        Claim(better="MLP 384", worse="base"),
+        Claim(better="width 128", worse="base"),
+        Claim(better="MLP 256", worse="base"),
+        Claim(better="16x16 patches", worse="base"),
     ),
     x_label="exaFLOPs of training",
     compute_axis=True,

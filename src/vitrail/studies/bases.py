@@ -19,13 +19,13 @@ PATCHES = 8
 
 
 def vit(facts: Facts, **changes: Any) -> ViTConfig:
-    """Return a Vision Transformer of 96 x 4."""
+    """Return a Vision Transformer of 64 x 4."""
     side = choose_side(facts)
     fields: dict[str, Any] = {
-        "dim": 96,
+        "dim": 64,
         "depth": 4,
         "num_heads": 4,
-        "mlp_dim": 192,
+        "mlp_dim": 128,
         "patch_size": (side // PATCHES, side // PATCHES),
         "image_size": (side, side),
         "channels": facts.channels,

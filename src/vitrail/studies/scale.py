@@ -51,7 +51,7 @@ DATA_SIZE = Study(
 
 
 def _scaling(facts: Facts, _: Sequence[str]) -> list[Variant]:
-    sizes = {"small": (48, 3), "middle": (96, 4), "large": (144, 6)}
+    sizes = {"small": (32, 3), "middle": (64, 4), "large": (96, 6)}
     return [
         Variant(name=f"{family}, {size}", line=family, model=model)
         for size, (dim, depth) in sizes.items()
