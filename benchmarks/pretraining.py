@@ -16,7 +16,8 @@ hours a seed. For each seed there are these starts, each of --minutes (but for t
 Each start is measured by few-shot accuracy of its frozen features, and by `vitrail finetune` for --finetune-minutes
 with 1%, 10% and 100% of the labels. Against them, with the same labels and the same total time: the encoder of the
 objectives from scratch, and the rule of `vitrail train`. All runs are folders under --out, and every figure is written
-to figures.json there at once: called again after any stop, what is finished is read and the rest resumes.
+to figures.json there at once: called again after any stop, what is finished is read and the rest resumes. With
+figures.json alone, also on another machine, only what it lacks is trained.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,9 @@ class Study:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.path = args, args.out / "figures.json"
-        self.figures: dict[str, float] = json.loads(self.path.read_text()) if self.path.exists() else {}
+        stored = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.figures: dict[str, float] = stored.get("figures", {})
+        self.encoder: dict[str, Any] = stored.get("encoder", {})
 
     def measure(self, seed: int, row: str, column: str, measurement: Callable[[], float]) -> None:
         """Take a figure that is known, or measure and keep it."""
@@ -80,59 +83,47 @@ class Study:
         if name not in self.figures:
             self.figures[name] = measurement()
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path, (json.dumps(self.figures, indent=1) + "\n").encode())
+            contents = {"encoder": self.encoder, "figures": self.figures}
+            write_whole(self.path, (json.dumps(contents, indent=1) + "\n").encode())
         print(f"seed {seed}  {row:36}{column:12}{self.figures[name]:8.2%}", flush=True)
 
     def run(self) -> None:
         """Measure everything, seed by seed."""
         args = self.args
         for seed in range(args.seeds):
-            encoder: dict[str, Any] = {}
             for start in starts(args):
                 folder = args.out / f"{start.name.replace(', ', '-').replace(' ', '-')}-{seed}"
-                run = self.pretrained(start, folder, seed)
-                encoder = encoder or (same_encoder(run.config) if start.objective else {})
-                model = run.model_file
+                model = cache(partial(self.pretrained, start, folder, seed))
                 self.measure(seed, start.name, f"{args.shots} shots", partial(self.few_shot, model))
                 for share in args.shares:
-                    self.measure(
-                        seed,
-                        start.name,
-                        label(share),
-                        partial(self.finetuned, model, folder, share, seed),
-                    )
-            for row, settings in zip(SCRATCH, (encoder, {}), strict=True):
+                    finetuned = partial(self.finetuned, model, folder, share, seed)
+                    self.measure(seed, start.name, label(share), finetuned)
+            for row, settings in zip(SCRATCH, (self.encoder, {}), strict=True):
                 for share in args.shares:
-                    self.measure(
-                        seed,
-                        row,
-                        label(share),
-                        partial(self.scratch, row, settings, share, seed),
-                    )
+                    self.measure(seed, row, label(share), partial(self.scratch, row, settings, share, seed))
 
-    def pretrained(self, start: Start, folder: Path, seed: int):
-        """Return the run of a start."""
+    def pretrained(self, start: Start, folder: Path, seed: int) -> Path:
+        """Return the model file of a start, trained when the first figure asks for it."""
         common = {"minutes": start.minutes, "seed": seed, "threads": self.args.threads, "out": folder}
         if start.objective is None:
-            return vitrail.train(self.args.other, **common)
-        return vitrail.pretrain(self.args.data, objective=start.objective, settings=start.settings, **common)
+            return vitrail.train(self.args.other, **common).model_file
+        run = vitrail.pretrain(self.args.data, objective=start.objective, settings=start.settings, **common)
+        self.encoder = self.encoder or same_encoder(run.config)
+        return run.model_file
 
-    def few_shot(self, model: Path) -> float:
+    def few_shot(self, model: Callable[[], Path]) -> float:
         """Return the accuracy of least squares on the features of a few images of each class."""
-        return vitrail.fewshot(model, self.args.data, shots=[self.args.shots], seeds=3, cache=False).scores[0].mean
+        return vitrail.fewshot(model(), self.args.data, shots=[self.args.shots], seeds=3, cache=False).scores[0].mean
 
-    def finetuned(self, model: Path, folder: Path, share: float, seed: int) -> float:
-        """Return the accuracy after fine-tuning with a share of the labels."""
+    def finetuned(self, model: Callable[[], Path], folder: Path, share: float, seed: int) -> float:
+        """Return the accuracy after fine-tuning with a share of the labels, by the rule of `vitrail finetune`."""
         return accuracy(
             vitrail.finetune(
                 self.args.data,
-                start=model,
+                start=model(),
                 fraction=share,
                 batch=self.args.batch,
                 minutes=self.args.finetune_minutes,
-                optimizer="sgd",  # the paper's, at the middle rate
-                weight_decay=0.0,
-                learning_rate=0.03,
                 seed=seed,
                 threads=self.args.threads,
                 out=folder.with_name(f"{folder.name}-finetuned-{share:g}"),
