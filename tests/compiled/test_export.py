@@ -1,6 +1,7 @@
 """Exported files, run by the runtimes that others use."""
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import vitrail
 from tests.data.pictures import photo
 from tests.tiny import LATER, POSITIONS, hybrid_config, perturbed, resnet_config, vit_config
 from vitrail import CheckpointError, Classifier, ConfigError, InputError, Preprocessing
+from vitrail.cli.main import main
+from vitrail.runtime import exported
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -130,6 +133,22 @@ def test_a_folder_is_classified_in_a_process_without_torch(place, file, tmp_path
         row = rows[Path(answer.name).name]
         assert row["label"] == answer.label
         assert float(row["probability"]) == pytest.approx(answer.probability, abs=0.01)
+
+
+def test_a_single_photo_is_answered_with_the_weights_as_they_lie_in_the_file(place, monkeypatch, capsys) -> None:
+    opened = []
+    genuine = exported.open_exported
+    monkeypatch.setattr(
+        "vitrail.verbs.predict_exported.open_exported",
+        lambda *words, **settings: opened.append(genuine(*words, **settings)) or opened[-1],
+    )
+    photos = sorted(str(path) for path in (place / "photos").glob("*.jpg"))
+    answers = {}
+    for words in (photos[:1], photos, [str(place / "photos")]):
+        assert main(["predict", str(place / "model.onnx"), *words, "--json"]) == 0
+        answers[len(words)] = json.loads(capsys.readouterr().out)["predictions"][0]["top"][0]["probability"]
+    assert [one.session.once for one in opened] == [True, False, False]
+    assert answers[1] == pytest.approx(answers[len(photos)], abs=1e-5)
 
 
 def test_evaluate_and_fewshot_take_the_file_like_any_model(place) -> None:

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from vitrail.base.errors import InputError
@@ -100,6 +101,7 @@ def _open(arguments: Arguments) -> tuple["Answering", "Writing"]:
                 workers=arguments.workers,
                 threads=arguments.threads,
                 engine=engine_choice(arguments),
+                once=len(arguments.images) == 1 and Path(arguments.images[0]).is_file(),
             ),
             say,
         )

@@ -40,9 +40,14 @@ def is_exported(path: str | os.PathLike[str]) -> bool:
 
 
 def open_exported(
-    path: str | os.PathLike[str], choice: EngineChoice, *, threads: int, architecture: str | None = None
+    path: str | os.PathLike[str],
+    choice: EngineChoice,
+    *,
+    threads: int,
+    architecture: str | None = None,
+    once: bool = False,
 ) -> Exported:
-    """Open an exported file in the chosen engine, or in its usual one.
+    """Open an exported file in the chosen engine, or in its usual one; `once` is for a single image.
 
     A file of another tool says nothing about itself; `architecture` is then the name of a preset of preprocessing.
     """
@@ -58,7 +63,7 @@ def open_exported(
         checking = reader.submit(check_digest, _files(file))
         require(engine, extra=PACKAGES[engine][0], purpose="running an exported file")
         digest = checking.result()
-    session = _open(file, engine, threads)
+    session = _open(file, engine, threads, once=once)
     text = read_properties(file).get(KEY) if file.suffix.lower() == ".onnx" else session.properties.get(KEY)
     if text is None:
         card, names = _stranger(file, session, architecture)
@@ -122,11 +127,11 @@ def _files(path: Path) -> list[Path]:
     return [path, weights]
 
 
-def _open(path: Path, engine: EngineName, threads: int) -> Any:
+def _open(path: Path, engine: EngineName, threads: int, *, once: bool) -> Any:
     if engine == "onnxruntime":
         from vitrail.runtime.onnxruntime_session import OnnxRuntimeSession
 
-        return OnnxRuntimeSession(path, threads=threads, called=str(path))
+        return OnnxRuntimeSession(path, threads=threads, called=str(path), once=once)
     from vitrail.runtime.openvino_session import OpenVinoSession
 
     return OpenVinoSession(path, threads=threads, called=str(path))

@@ -30,11 +30,15 @@ class OnnxRuntimeSession:
     A few images are computed by all threads together. Of many, each thread takes its share, one image at a time: no
     thread waits for another within a layer, and the numbers of an image stay in the cache of its core. That needs the
     graph without threads of its own, which is opened from the path at the first such batch.
+
+    With `once`, for a single image, weights stay as they lie in the file. To bring them into the order in which products
+    read them, as is done otherwise, takes longer than one image gains from it; the last bits of the answer may differ.
     """
 
     name = "onnxruntime"
 
-    def __init__(self, model: bytes | Path, *, threads: int, called: str = "the graph") -> None:
+    def __init__(self, model: bytes | Path, *, threads: int, called: str = "the graph", once: bool = False) -> None:
+        self.once = once
         self.runtime = require("onnxruntime", extra=PACKAGES[self.name][0], purpose="running an ONNX file")
         self.version: str = self.runtime.__version__
         self.called, self.threads = called, threads
@@ -98,6 +102,8 @@ class OnnxRuntimeSession:
         options = self.runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = FATAL
+        if self.once:
+            options.add_session_config_entry("session.disable_prepacking", "1")
         source = model if isinstance(model, bytes) else os.fspath(model)
         return self.runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 

@@ -32,6 +32,8 @@ class GraphSettings:
     workers: int | None = None
     threads: int | None = None
     engine: EngineChoice = field(default_factory=EngineChoice)
+    once: bool = False
+    """Whether there is a single image, for which the file is opened as fast as possible."""
 
 
 def runs_without_torch(model: str, **others: object) -> bool:
@@ -54,7 +56,7 @@ def open_graph(model: str, settings: GraphSettings, note: Note) -> GraphClassifi
         if number is not None:
             check_whole(name, number, most=most)
     threads = settings.threads or available_threads()
-    exported = open_exported(model, settings.engine, threads=threads)
+    exported = open_exported(model, settings.engine, threads=threads, once=settings.once)
     card = exported.card
     if card.entry != "image":
         return None
