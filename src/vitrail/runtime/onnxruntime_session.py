@@ -31,8 +31,8 @@ class OnnxRuntimeSession:
     thread waits for another within a layer, and the numbers of an image stay in the cache of its core. That needs the
     graph without threads of its own, which is opened from the path at the first such batch.
 
-    With `once`, for a single image, weights stay as they lie in the file. To bring them into the order in which products
-    read them, as is done otherwise, takes longer than one image gains from it; the last bits of the answer may differ.
+    With `once`, for a single image, weights stay as they lie in the file: to bring them into the order in which
+    products read them takes longer than one image gains from it. The last bits of the answer may differ.
     """
 
     name = "onnxruntime"
