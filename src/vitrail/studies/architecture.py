@@ -78,9 +78,7 @@ def _shape(facts: Facts, _: Sequence[str]) -> list[Variant]:
         "depth": {f"depth {depth}": {"depth": depth} for depth in (2, 8)},
         "width": {f"width {dim}": {"dim": dim} for dim in (32, 128)},
         "MLP": {f"MLP {width}": {"mlp_dim": width} for width in (64, 256)},
-        "patch": {
-            f"{cells}x{cells} patches": {"patch_size": (side // cells, side // cells)} for cells in PATCH_GRIDS
-        },
+        "patch": {f"{cells}x{cells} patches": {"patch_size": (side // cells, side // cells)} for cells in PATCH_GRIDS},
     }
     base = Variant(name="base", model=vit(facts, pool="mean"))
     return [base] + [
