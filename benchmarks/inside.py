@@ -1,6 +1,6 @@
 """Train a Vision Transformer, a hybrid and a ResNet of about one cost, for docs/inside.md: what do they show inside?
 
-    python benchmarks/inside.py sample --name sample --out runs/inside [--seeds 0 1] [--jobs 2]
+    python benchmarks/inside.py sample --name sample --out runs/inside [--seeds 0 1 2] [--jobs 2]
     python benchmarks/inside.py cifar10.npz --name cifar10 --out runs/inside
     python benchmarks/inside.py photos/ --name photos --out runs/inside
 
@@ -28,7 +28,7 @@ SHAPES = {
     "cifar10": (32, 3, 10, 4, 16, 64, 26),
     "photos": (64, 3, 10, 8, 8, 48, 12),
 }
-STEPS = {"sample": 200, "cifar10": 500, "photos": 300}
+STEPS = {"sample": 200, "cifar10": 1500, "photos": 300}
 
 
 def models(name: str) -> dict[str, ModelConfig]:
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("data")
     parser.add_argument("--name", choices=list(SHAPES), required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--steps", type=int, help="another number of steps than the documented one")
     parser.add_argument("--jobs", type=int, default=2, help="runs at the same time")
     args = parser.parse_args()
