@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ import numpy as np
 from vitrail.base.errors import CheckpointError
 from vitrail.base.extras import require
 from vitrail.runtime.choice import PACKAGES
+from vitrail.runtime.onnx_mapped import without_weights
 from vitrail.runtime.session import check_inputs, run_error
 
 FATAL = 4
@@ -31,8 +33,8 @@ class OnnxRuntimeSession:
     thread waits for another within a layer, and the numbers of an image stay in the cache of its core. That needs the
     graph without threads of its own, which is opened from the path at the first such batch.
 
-    With `once`, for a single image, weights stay as they lie in the file: to bring them into the order in which
-    products read them takes longer than one image gains from it. The last bits of the answer may differ.
+    With `once`, for a single image, weights are used where they lie in the file: to copy them into memory, in the order
+    in which products read them, takes longer than one image gains from it. The last bits of the answer may differ.
     """
 
     name = "onnxruntime"
@@ -102,9 +104,13 @@ class OnnxRuntimeSession:
         options = self.runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.log_severity_level = FATAL
-        if self.once:
-            options.add_session_config_entry("session.disable_prepacking", "1")
         source = model if isinstance(model, bytes) else os.fspath(model)
+        if self.once and self.path is not None:
+            file = self.path.resolve()
+            with suppress(IndexError, ValueError):  # it is not an ONNX file, which the runtime will say
+                source = without_weights(file)
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(file.parent))
+            options.add_session_config_entry("session.disable_prepacking", "1")
         return self.runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
