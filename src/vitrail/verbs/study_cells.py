@@ -22,8 +22,6 @@ from vitrail.verbs.trained import TrainedRun
 
 Figures = dict[str, float]
 SHOTS, DRAWS = 5, 3
-TRANSFER_RATE = 0.03
-"""The rate of fine-tuning in a study: the middle one of the rule."""
 EVALUATIONS = 10
 """Evaluations of a run that stops early."""
 SPEED_SECONDS = 1.0
@@ -147,13 +145,13 @@ class Bench:
     def _tuned(
         self, cell: Cell, first: TrainedRun, data: str, *, out: Path, image_size: int | None = None
     ) -> TrainedRun:
-        """Fine-tune a model for half of the steps."""
+        """Fine-tune a model for half of the steps, by the rule of `vitrail finetune`, at its middle rate."""
         request = FinetuneRequest(
             data=data,
             start=first.model_file,
             steps=max(self.steps // 2, 1),
             seed=cell.seed,
-            learning_rate=TRANSFER_RATE,
+            quick=True,
             image_size=image_size,
             out=out,
             same_data=self.same_data,
