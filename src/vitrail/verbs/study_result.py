@@ -236,6 +236,11 @@ def written(over: Spread | None, measure: str) -> str:
         return "-"
     if measure in SHARES:
         return f"{100 * over.mean:.2f}%" + ("" if over.deviation is None else f" +- {100 * over.deviation:.2f}")
-    mean = f"{over.mean:,.0f}" if over.mean >= 1000 else f"{over.mean:.3g}"
-    spreads = over.deviation is not None and over.deviation > 1e-6 * over.mean
-    return mean + (f" +- {over.deviation:.1g}" if spreads else "")
+    if over.deviation is None or over.deviation <= 1e-6 * over.mean:
+        return _short(over.mean)
+    return f"{_short(over.mean)} +- {_short(over.deviation, digits=2)}"
+
+
+def _short(value: float, *, digits: int = 3) -> str:
+    """Write a number with a few digits, and without an exponent where it is large."""
+    return f"{value:,.0f}" if value >= 10**digits - 0.5 else f"{value:.{digits}g}"
