@@ -205,6 +205,11 @@ def test_transfer_takes_several_data_sets(tmp_path) -> None:
     result = vitrail.study("transfer", places, steps=4, seeds=1, out=tmp_path / "study", note=lambda _: None)
     names = [cell.variant for cell in result.cells]
     assert names == ["made from scratch", "second to made", "made to second", "second from scratch"]
+    claims = {(claim.better, claim.worse) for claim in result.tests}
+    assert claims == {
+        (variant.name, f"{variant.line} from scratch") for variant in result.variants if variant.source is not None
+    }
+    assert len(claims) == len(places)
     with pytest.raises(ConfigError, match="the study transfer takes at least 2 of `data`, which names 1"):
         vitrail.study("transfer", places[0], steps=4, out=tmp_path / "other-study")
     with pytest.raises(ConfigError, match="the study axial takes at most 1 of `data`, which names 2"):

@@ -109,6 +109,14 @@ def _transfer(_: Facts, names: Sequence[str]) -> list[Variant]:
     return variants
 
 
+def _helps(variants: Sequence[Variant]) -> tuple[Claim, ...]:
+    """Claim that every transfer is better than training from scratch on the same data set."""
+    scratch = {variant.line: variant.name for variant in variants if variant.source is None}
+    return tuple(
+        Claim(better=variant.name, worse=scratch[variant.line]) for variant in variants if variant.source is not None
+    )
+
+
 TRANSFER = Study(
     name="transfer",
     question="Which data set helps which?",
@@ -116,6 +124,7 @@ TRANSFER = Study(
     source="Table 5",
     task="transfer",
     variants=_transfer,
+    claims=_helps,
     points=tuple(
         Point(line=to, name=f"{source} to {to}", value=TABLE_5[data][task]["L/16"] / 100)
         for task, to in (("imagenet", "ImageNet"), ("cifar100", "CIFAR-100"))

@@ -87,7 +87,8 @@ class Study:
     """The figures of a cell; the first decides claims and figure."""
     variants: Callable[[Facts, Sequence[str]], Sequence[Variant]]
     """Makes the variants from the facts of the first data set, and the names of all data sets."""
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[Claim, ...] | Callable[[Sequence[Variant]], tuple[Claim, ...]] = ()
+    """What is tested; a function of the variants where their names depend on the data."""
     x_label: str = ""
     """The axis of the figure; empty where variants only have names."""
     compute_axis: bool = False
@@ -104,6 +105,10 @@ class Study:
     def chained(self) -> bool:
         """Whether a cell is two runs, which share the steps."""
         return self.task in ("enlarge", "transfer", "pretrain") or "finetuned" in self.measures
+
+    def claims_about(self, variants: Sequence[Variant]) -> tuple[Claim, ...]:
+        """Return what is tested of these variants."""
+        return self.claims(variants) if callable(self.claims) else self.claims
 
     def shares(self, variant: Variant) -> tuple[float, ...]:
         """Return the share of the plan's steps that each run of a variant has."""
@@ -161,7 +166,7 @@ def check_variants(study: Study, variants: Sequence[Variant]) -> None:
             raise ConfigError(
                 f"the variant {variant.name!r} has a setting that is not a plain, finite value: {error}."
             ) from None
-    for claim in study.claims:
+    for claim in study.claims_about(variants):
         for name in (claim.better, claim.worse):
             if name not in names:
                 raise ConfigError(f"the study {study.name} makes a claim about {name!r}, which is not a variant.")

@@ -90,7 +90,10 @@ class StudyResult(Tabular):
     @cached_property
     def tests(self) -> dict[Claim, PairedTest | None]:
         """The paired test of each claim; None with fewer than two seeds of both."""
-        return {claim: paired_test(self.values(claim.better), self.values(claim.worse)) for claim in self.study.claims}
+        return {
+            claim: paired_test(self.values(claim.better), self.values(claim.worse))
+            for claim in self.study.claims_about(self.variants)
+        }
 
     @cached_property
     def fits(self) -> dict[str, PowerLaw]:
