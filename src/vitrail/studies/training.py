@@ -31,7 +31,7 @@ OPTIMISER = Study(
         Claim(better="ViT, Muon", worse="ViT, Adam"),
     ),
     points=tuple(Point(line=model, name=f"{model}, {way}", value=value / 100) for model, way, value in TABLE_7),
-    paper_label="average over five data sets after pre-training on JFT-300M",
+    paper_label="mean of five data sets, after JFT-300M",
 )
 
 
