@@ -104,6 +104,16 @@ def add_inspection(rows: Rows, figures: dict[str, Any]) -> None:
         rows["rank of the representation"][kind_of(name)].append(panel["representation"])
     for name, panel in panels["dead"].items():
         rows["dead units"][kind_of(name)].append(sum(layer["dead"] for layer in panel.values()))
+    for name, panel in panels.get("importance", {}).items():
+        kind, first = kind_of(name), "block 0, attention"
+        lost = {
+            part: 100 * (panel["accuracy"] - without["accuracy"])
+            for part, without in panel["without"].items()
+            if "head" not in part
+        }
+        if first in lost:
+            rows["points lost without the first attention"][kind].append(lost.pop(first))
+        rows["points lost without the costliest other branch"][kind].append(max(lost.values()))
     for name, panel in panels.get("pooling", {}).items():
         for part, accuracy in panel.items():
             rows[f"least squares on the {part}, %"][kind_of(name)].append(100 * accuracy)

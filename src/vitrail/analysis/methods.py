@@ -79,14 +79,22 @@ def applicable(engine: Engine) -> tuple[Method, ...]:
     )
 
 
+FEWEST_CELLS = 3
+"""Rows of the coarsest feature map on which Grad-CAM is of use: with 2x2 it was no better than random maps."""
+
+
 def best_method(engine: Engine) -> tuple[Method, str]:
     """Return the method that `auto` stands for, and a sentence with the reason."""
     methods, config = applicable(engine), model_config(engine)
     if "gradient-attention" in methods:
         return "gradient-attention", "the model has attention, so maps are attention weighted by gradients."
-    if "grad-cam" in methods and config is not None:
-        return "grad-cam", f"a {config.noun} has no attention, so maps are Grad-CAM's on its last feature map."
-    why = "nothing is known of what is inside" if maps_card(engine) is None else "a graph has no gradients"
+    if config is not None and config.feature_grid is not None:
+        rows, columns = config.feature_grid
+        if min(rows, columns) >= FEWEST_CELLS:
+            return "grad-cam", f"a {config.noun} has no attention, so maps are Grad-CAM's on its last feature map."
+        why = f"the last feature map of the {config.noun} has only {rows}x{columns} cells"
+    else:
+        why = "nothing is known of what is inside" if maps_card(engine) is None else "a graph has no gradients"
     return "occlusion", f"{why}, so parts of the image are covered one after the other."
 
 
