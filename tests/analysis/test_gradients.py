@@ -23,6 +23,7 @@ def test_attributions_on_equal_parts_of_the_path_are_those_of_captum(config, mon
     close(errors, missing, 1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("config", "most"), [(vit_config(), 0.001), (hybrid_config(), 0.01), (resnet_config(), 0.04)])
 def test_attributions_come_near_to_those_of_captum_with_very_many_points(config, most) -> None:
     """ReLUs and GroupNorms bend the path in many places, so that both come closer to the integral only slowly."""
