@@ -40,7 +40,7 @@ def speed_figures(model: Model, *, seconds: float) -> dict[str, float]:
 
 def check_speed_time(configs: Sequence[ModelConfig], *, minutes: float, seeds: int, device: torch.device) -> None:
     """Refuse a time in which not even one pass of each model fits."""
-    products = seeds * sum(2 * cost(config).macs for config in configs) / matmul_peak(device)
+    products = seeds * sum(2 * cost(config).macs for config in configs) / matmul_peak(device, torch.get_num_threads())
     need = SLOWER * products / 60
     if minutes < need:
         raise ConfigError(
