@@ -79,10 +79,14 @@ def stressed(args: argparse.Namespace, files: dict[str, Path]) -> Callable[[Path
 
 def explained(args: argparse.Namespace, file: Path) -> Callable[[Path], Any]:
     """Return what explains images by every method that fits the model."""
-    splits = open_splits(args.data)
-    test = splits.get("test") or splits["val"]
-    pictures = [test.image(7 * number) for number in range(args.pictures)]
-    return lambda out: vitrail.explain(file, pictures, compare=True, out=out, force=True, threads=args.threads)
+
+    def explain(out: Path) -> Any:
+        splits = open_splits(args.data)
+        test = splits.get("test") or splits["val"]
+        pictures = [test.image(7 * number) for number in range(args.pictures)]
+        return vitrail.explain(file, pictures, compare=True, out=out, force=True, threads=args.threads)
+
+    return explain
 
 
 def add_inspection(rows: Rows, figures: dict[str, Any]) -> None:

@@ -268,7 +268,7 @@ def test_speed_times_passes_and_leaves_out_batches_that_would_take_too_long(monk
 
 
 def test_too_little_time_for_one_pass_of_each_model_is_refused(monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(study_speed, "matmul_peak", lambda device, threads: 1e9)
+    monkeypatch.setattr(study_speed, "matmul_peak", lambda _device, _threads: 1e9)
     with pytest.raises(ConfigError, match=r"one pass of each of 40 models, 3 times, takes about \d+.\d minutes; give"):
         vitrail.study("speed", data_file(tmp_path), minutes=1.0, out=tmp_path / "study")
     assert not (tmp_path / "study").exists()

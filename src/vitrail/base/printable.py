@@ -31,4 +31,4 @@ def _ends(text: str, letters: int) -> str:
 def line(text: str) -> None:
     """Write one line to stderr; a closed stream does not stop the work."""
     with suppress(OSError, ValueError, AttributeError):  # a closed pipe, a closed stream, or no stream
-        print(printable(shortened(text)), file=sys.stderr, flush=True)  # noqa: T201
+        print(printable(shortened(text)), file=sys.stderr, flush=True)  # noqa: T201 - this is what prints

@@ -57,7 +57,9 @@ class Ranks:
 
     def sum_learned(self, tensor: Tensor) -> Tensor:
         """Add a tensor over all ranks, such that gradients flow back to each."""
-        return tensor if self.world == 1 else cast("Tensor", _LearnedSum.apply(tensor))  # type: ignore[no-untyped-call]
+        if self.world == 1:
+            return tensor
+        return cast("Tensor", _LearnedSum.apply(tensor))  # type: ignore[no-untyped-call]  # torch does not type it
 
     def gather(self, rows: Tensor) -> Tensor:
         """Put the rows of all ranks, which have equally many, one after the other; no gradient flows back."""

@@ -116,7 +116,7 @@ def _time_from(run: Run, loop: Loop, start: int, for_seconds: float) -> float:
 
 
 @cache
-def matmul_peak(device: torch.device, threads: int, side: int = 1024, rounds: int = 5) -> float:  # noqa: ARG001
+def matmul_peak(device: torch.device, threads: int, side: int = 1024, rounds: int = 5) -> float:  # noqa: ARG001 - a key
     """Measure the FLOP/s of a large matrix product in float32, for comparison with a step.
 
     One measurement serves all runs of a process with as many `threads`.

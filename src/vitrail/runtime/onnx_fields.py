@@ -8,17 +8,18 @@ import mmap
 _BYTES, _WIDTHS = 2, {1: 8, 5: 4}
 
 
-def fields(content: bytes | mmap.mmap, place: int, end: int) -> list[tuple[int, int, int]]:
-    """List the fields of a message: number, where the value starts, and where it ends."""
-    listed: list[tuple[int, int, int]] = []
+def fields(content: bytes | mmap.mmap, place: int, end: int) -> list[tuple[int, int, int, int]]:
+    """List the fields of a message: number, where the field starts, where its value starts, and where both end."""
+    listed: list[tuple[int, int, int, int]] = []
     while place < end:
-        tag, place = read_number(content, place)
+        begin = place
+        tag, place = _read(content, place)
         kind = tag & 7
         if kind == 0:
             start = place
-            _, place = read_number(content, place)
+            _, place = _read(content, place)
         elif kind == _BYTES:
-            length, start = read_number(content, place)
+            length, start = _read(content, place)
             place = start + length
         elif kind in _WIDTHS:
             start, place = place, place + _WIDTHS[kind]
@@ -26,11 +27,11 @@ def fields(content: bytes | mmap.mmap, place: int, end: int) -> list[tuple[int, 
             raise ValueError(f"kind {kind} of a field")
         if place > end or not tag >> 3:
             raise ValueError("a field that ends behind the file")
-        listed.append((tag >> 3, start, place))
+        listed.append((tag >> 3, begin, start, place))
     return listed
 
 
-def read_number(content: bytes | mmap.mmap, place: int) -> tuple[int, int]:
+def _read(content: bytes | mmap.mmap, place: int) -> tuple[int, int]:
     """Read a whole number of seven bits in each byte, the lowest first, and return it and the place behind it."""
     value = shift = 0
     while True:
@@ -50,10 +51,10 @@ def bytes_field(number: int, content: bytes) -> bytes:
 
 def number_field(number: int, value: int, *, kind: int = 0) -> bytes:
     """Write a field of a whole number, or what stands before bytes: their length."""
-    return _written(number << 3 | kind) + _written(value)
+    return _number(number << 3 | kind) + _number(value)
 
 
-def _written(value: int) -> bytes:
+def _number(value: int) -> bytes:
     parts = bytearray()
     while value > 127:
         parts.append(value & 127 | 128)

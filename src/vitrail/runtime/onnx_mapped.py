@@ -24,13 +24,13 @@ def without_weights(path: Path) -> bytes:
             bytes_field(_GRAPH, b"".join(_graph(content, start, end, path.name)))
             if number == _GRAPH
             else content[place:end]
-            for number, place, start, end in _placed(content, 0, len(content))
+            for number, place, start, end in fields(content, 0, len(content))
         )
 
 
 def _graph(content: mmap.mmap, start: int, end: int, name: str) -> Iterator[bytes]:
     """Yield the fields of a graph."""
-    for number, place, begin, stop in _placed(content, start, end):
+    for number, place, begin, stop in fields(content, start, end):
         large = number == _WEIGHTS and stop - begin >= LEAST
         yield _tensor(content, begin, stop, name) if large else content[place:stop]
 
@@ -38,7 +38,7 @@ def _graph(content: mmap.mmap, start: int, end: int, name: str) -> Iterator[byte
 def _tensor(content: mmap.mmap, start: int, end: int, name: str) -> bytes:
     """Return a tensor whose numbers lie elsewhere."""
     parts = []
-    for number, place, begin, stop in _placed(content, start, end):
+    for number, place, begin, stop in fields(content, start, end):
         if number != _NUMBERS:
             parts.append(content[place:stop])
             continue
@@ -48,11 +48,3 @@ def _tensor(content: mmap.mmap, start: int, end: int, name: str) -> bytes:
             parts.append(bytes_field(_ELSEWHERE, entry))
         parts.append(number_field(_WHERE, 1))
     return bytes_field(_WEIGHTS, b"".join(parts))
-
-
-def _placed(content: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield each field: its number, where it starts, where its value starts, and where both end."""
-    place = start
-    for number, begin, stop in fields(content, start, end):
-        yield number, place, begin, stop
-        place = stop

@@ -20,11 +20,11 @@ def read_properties(path: Path) -> dict[str, str]:
     properties: dict[str, str] = {}
     try:
         with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            for number, start, end in fields(content, 0, len(content)):
+            for number, _, start, end in fields(content, 0, len(content)):
                 if number == _PROPERTIES:
                     HEADER_BYTES.check(end - start, f"a property of {path}", CheckpointError)
                     entry = content[start:end]
-                    parts = {part: entry[begin:stop] for part, begin, stop in fields(entry, 0, len(entry))}
+                    parts = {part: entry[begin:stop] for part, _, begin, stop in fields(entry, 0, len(entry))}
                     properties[parts.get(_KEY, b"").decode()] = parts.get(_VALUE, b"").decode()
     except (IndexError, ValueError):  # an empty file cannot be mapped
         raise CheckpointError(f"{path} is not an ONNX file, or is cut short; export the model again.") from None
