@@ -45,14 +45,17 @@ def test_a_tiny_study_runs_whole_and_is_read_again(
     words += ["--shots", "1", "--batch", "6", "--threads", "1", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", words)
     study.main()
-    figures = json.loads((out / "figures.json").read_text())
+    contents = json.loads((out / "figures.json").read_text())
+    figures = contents["figures"]
     assert len(figures) == 3 * 2 + 2
+    assert contents["encoder"]["model.dim"] > 0
     assert all(0 <= value <= 1 for value in figures.values())
     table = capsys.readouterr().out
     assert "scratch, same encoder" in table.rpartition("seed 0")[2]
     assert f"{100 * figures['0/mae/all labels']:.2f}" in table.rpartition("seed 0")[2]
     models = {path: path.stat().st_mtime_ns for path in out.rglob("model.safetensors")}
-    (out / "figures.json").write_text(json.dumps({name: figures[name] for name in list(figures)[:3]}))
+    first = contents | {"figures": {name: figures[name] for name in list(figures)[:3]}}
+    (out / "figures.json").write_text(json.dumps(first))
     study.main()
-    assert json.loads((out / "figures.json").read_text()) == figures
+    assert json.loads((out / "figures.json").read_text()) == contents
     assert models == {path: path.stat().st_mtime_ns for path in out.rglob("model.safetensors")}
