@@ -1,11 +1,13 @@
 """The recipes of DINO and MoCo v3: the published constants, and small twins that run."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import vitrail
 from vitrail.recipes.unlabelled import UNLABELLED
+from vitrail.runs.choose import choose_model
 from vitrail.runs.choose_pretraining import find_rule
 from vitrail.runs.choose_views import prototypes_for
 from vitrail.runs.draft import Facts
@@ -60,7 +62,10 @@ def test_the_rule_of_each_follows_the_data() -> None:
     assert isinstance(dino.objective, DinoConfig)
     assert (dino.objective.prototypes, dino.objective.hidden, dino.objective.local_views) == (512, 512, 4)
     assert (dino.optimizer.name, dino.schedule.peak, dino.objective.momentum) == ("adam", 5e-4, 0.98)
-    assert [view.image_size for view in dino.objective.views(dino.model)] == [(32, 32)] + [(12, 12)] * 4
+    assert [view.image_size for view in dino.objective.views(dino.model)] == [(32, 32)] + [(16, 16)] * 4
+    supervised = choose_model(cifar, 32)
+    assert moco.model == supervised
+    assert dino.model == replace(supervised, pool="class-token", class_token=True)
     assert dino.augmentation.blur == 0
     assert (dino.batch, moco.batch) == (64, 256)
     photos = find_rule("dino")(Facts(images=20_000, classes=0, channels=3, side=300))

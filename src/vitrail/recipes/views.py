@@ -8,9 +8,12 @@ epochs, and the prototypes stay for one. MoCo v3: S/16 and B/16, batch 4096, 300
 The small ones have the rule's settings (`runs/choose_views.py`) in a fixed number of steps.
 """
 
+from dataclasses import replace
+
 from vitrail.model.build import configure
 from vitrail.model.family import ModelConfig
-from vitrail.recipes.selfsup import SMALL, SelfSupRecipe, small_model
+from vitrail.recipes.selfsup import SMALL, SelfSupRecipe
+from vitrail.runs.choose import choose_model
 from vitrail.runs.choose_views import (
     DINO_OPTIMIZER,
     DINO_RATE,
@@ -20,7 +23,7 @@ from vitrail.runs.choose_views import (
     local_view,
     moco_for,
     second_view,
-    with_class_token,
+    token_model,
 )
 from vitrail.runs.draft import Facts
 from vitrail.selfsup.dino import DinoConfig
@@ -88,21 +91,22 @@ def _moco(name: str, published: str) -> SelfSupRecipe:
     )
 
 
-def _small(kind: str, data: str, images: int, side: int, patch: int, title: str) -> SelfSupRecipe:
+def _small(kind: str, data: str, images: int, side: int, title: str) -> SelfSupRecipe:
     """Return a run on small data: 64 images a step for DINO, 256 for MoCo, 15,000 and 5,000 steps."""
     dino, facts = kind == "dino", Facts(images=images, classes=0, channels=3, side=side)
-    width = small_model(side, patch)(3).feature_width
+    model = token_model if dino else choose_model
+    width = model(facts, side).feature_width
     return SelfSupRecipe(
         name=f"{kind}-{data}",
         objective=dino_for(facts, side, width) if dino else moco_for(side, width),
-        model=lambda channels: with_class_token(small_model(side, patch)(channels)),
+        model=lambda channels: model(replace(facts, channels=channels), side),
         image_size=(side, side),
         augmentation=first_view(side) if dino else first_view(side, MOCO_AREA),
         optimizer=DINO_OPTIMIZER if dino else SMALL,
         schedule=Schedule(peak=DINO_RATE if dino else 2e-3, warmup_steps=1000 if dino else 400),
         batch=64 if dino else 256,
         steps=15_000 if dino else 5_000,
-        about=f"{kind} on {title}, {side} px, patches of {patch} px",
+        about=f"{kind} on {title}, {side} px",
     )
 
 
@@ -111,7 +115,7 @@ def view_recipes() -> list[SelfSupRecipe]:
     small = [
         _small(kind, *row)
         for kind in ("dino", "moco")
-        for row in (("cifar10", CIFAR10, 32, 4, "CIFAR-10"), ("photos", PHOTOS, 64, 8, "photos"))
+        for row in (("cifar10", CIFAR10, 32, "CIFAR-10"), ("photos", PHOTOS, 64, "photos"))
     ]
     published = [
         _dino(),

@@ -30,7 +30,7 @@ from vitrail.runs.choose_views import (
     dino_for,
     first_view,
     moco_for,
-    with_class_token,
+    token_model,
 )
 from vitrail.runs.draft import Draft, Facts
 from vitrail.selfsup.mae import DecoderConfig, MAEConfig
@@ -88,24 +88,19 @@ class Rule:
         )
 
 
-def token_model(facts: Facts, side: int) -> ModelConfig:
-    """Return the same, whose features are the class token."""
-    return with_class_token(plain_model(facts, side))
-
-
 RULES: dict[str, Rule] = {
     "masked-patch": Rule(objective=lambda _, __: MaskedPatchConfig()),
     "mae": Rule(objective=lambda facts, side: small_mae(plain_model(facts, side).feature_width)),
     "dino": Rule(
-        objective=lambda facts, side: dino_for(facts, side, plain_model(facts, side).feature_width),
+        objective=lambda facts, side: dino_for(facts, side, token_model(facts, side).feature_width),
         model=token_model,
         augmentation=lambda _, side: first_view(side),
         optimizer=DINO_OPTIMIZER,
         peak=DINO_RATE,
     ),
     "moco": Rule(
-        objective=lambda facts, side: moco_for(side, plain_model(facts, side).feature_width),
-        model=token_model,
+        objective=lambda facts, side: moco_for(side, choose_model(facts, side).feature_width),
+        model=choose_model,
         augmentation=lambda _, side: first_view(side, MOCO_AREA),
         batches=4,
     ),

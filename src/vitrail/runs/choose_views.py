@@ -2,7 +2,8 @@
 
 | what       | rule                                                                                              |
 |------------|---------------------------------------------------------------------------------------------------|
-| model      | as for the other objectives, with a class token, whose attention shows what DINO looks at         |
+| model      | that of `vitrail train`: nothing is hidden from its convolutions, and it has a quarter of the     |
+|            | tokens that the other objectives need; DINO's with a class token, whose attention is shown        |
 | views      | crops of 40 to 100% (MoCo: 20 to 100%) of the image; colours as published                         |
 | blur       | deviations of 0.1 to 2 pixels at 224 pixels, in proportion at other sides; none up to 64 pixels,  |
 |            | where it would be less than half a pixel                                                          |
@@ -21,8 +22,8 @@ import math
 from dataclasses import replace
 
 from vitrail.data.augment.settings import Augmentation
-from vitrail.model.family import ModelConfig
-from vitrail.runs.choose import MANY_IMAGES, SMALL_SIDE
+from vitrail.model.config import ViTConfig
+from vitrail.runs.choose import MANY_IMAGES, SMALL_SIDE, choose_model
 from vitrail.runs.draft import Facts
 from vitrail.selfsup.dino import DinoConfig
 from vitrail.selfsup.moco import MocoConfig
@@ -77,9 +78,9 @@ def prototypes_for(images: int) -> int:
     return min(max(2 ** round(math.log2(max(images / IMAGES_FOR_A_PROTOTYPE, 1))), FEWEST), MOST)
 
 
-def with_class_token(model: ModelConfig) -> ModelConfig:
-    """Return a Vision Transformer whose features are its class token."""
-    return replace(model, pool="class-token", class_token=True)  # type: ignore[call-arg]  # of a Vision Transformer
+def token_model(facts: Facts, side: int) -> ViTConfig:
+    """Return the model of `vitrail train`, with a class token as features."""
+    return replace(choose_model(facts, side), pool="class-token", class_token=True)
 
 
 def dino_for(facts: Facts, side: int, width: int) -> DinoConfig:
