@@ -7,7 +7,7 @@ import pytest
 
 from vitrail.base.lines import read_rows
 from vitrail.base.ranks import Ranks
-from vitrail.training.pacing import Pacer
+from vitrail.training.pacing import Pacer, Stages, cost
 
 SECONDS, EVERY, EVALUATION, FINISH = 300.0, 100, 2.0, 3.0
 
@@ -26,12 +26,20 @@ class Machine:
 
 
 def _run(
-    machine: Machine, path: Path, *, start: int = 0, spent: float = 0.0, until: int | None = None, planned: int = 2450
+    machine: Machine,
+    path: Path,
+    *,
+    start: int = 0,
+    spent: float = 0.0,
+    until: int | None = None,
+    planned: int = 2450,
+    stages: Stages = (),
 ) -> list[int]:
     """Return the number of steps that each step was planned with."""
     pacer = Pacer(
         seconds=SECONDS,
         steps=planned,
+        stages=stages,
         evaluate_every=EVERY,
         evaluation=EVALUATION,
         path=path,
@@ -43,7 +51,7 @@ def _run(
     while step < pacer.steps and step != until:
         pacer.check(step)
         plans.append(pacer.steps)
-        machine.work(0.1)
+        machine.work(0.1 * next((own for end, own in stages if step < end), 1.0))
         step += 1
         if step % (EVERY * pacer.stretch) == 0 or step == pacer.steps:
             machine.evaluations.append(step)
@@ -107,3 +115,21 @@ def test_time_before_a_resume_counts(tmp_path: Path) -> None:
     plans = _run(machine, tmp_path / "pace.jsonl", start=1000, spent=200.0)
     assert machine.now == pytest.approx(100.0, rel=0.04)
     assert plans[-1] < 2000
+
+
+def test_stages_of_small_images_do_not_make_the_plan_grow(tmp_path: Path) -> None:
+    stages = [(1000, 0.25), (2000, 0.5)]
+    assert [cost(step, stages) for step in (0, 400, 1000, 1500, 2100)] == [0, 100, 250, 500, 850]
+    machine = Machine(lambda _: 1.0)
+    # 2,000 cheap steps take 75 s; with an evaluation of 2 s after each 100, the rest of 295 s has 1,500 whole ones
+    plans = _run(machine, tmp_path / "pace.jsonl", planned=3500, stages=stages)
+    assert machine.now == pytest.approx(SECONDS, abs=5)
+    assert min(plans) > 0.97 * plans[-1]
+    assert max(plans) < 1.03 * plans[-1]
+
+
+def test_a_plan_may_end_within_a_stage(tmp_path: Path) -> None:
+    machine = Machine(lambda _: 8.0)
+    plans = _run(machine, tmp_path / "pace.jsonl", planned=3500, stages=[(1000, 0.25), (2000, 0.5)])
+    assert 500 < plans[-1] < 1000
+    assert machine.now == pytest.approx(SECONDS, rel=0.1)

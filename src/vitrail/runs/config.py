@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
@@ -162,6 +163,12 @@ class RunConfig:
         ends = [round(stage.until * self.steps) for stage in self.stages] + [self.steps]
         sizes = [stage.image_size for stage in self.stages] + [self.preprocessing.image_size]
         return list(zip([0, *ends], ends, sizes, strict=False))
+
+    @property
+    def stage_costs(self) -> list[tuple[int, float]]:
+        """End of each stage, and what a step of it costs beside one at the last size: about as many pixels."""
+        *stages, (_, _, full) = self.phases
+        return [(end, math.prod(size) / math.prod(full)) for _, end, size in stages]
 
 
 def _deciding(config: RunConfig) -> RunConfig:

@@ -145,6 +145,7 @@ class Run:
             seconds=seconds,
             steps=config.steps,
             first=config.first_step,
+            stages=config.stage_costs,
             evaluate_every=config.evaluate_every,
             evaluation=images / config.batch * seconds / steps,
             path=self.folder.pace,

@@ -5,13 +5,15 @@ lets the rate fall sooner, one that grows holds it longer. Machines that others 
 times within a run, so the plan is checked again about once a second. Every correction is a line of `pace.jsonl`: a
 resumed run repeats the corrections that are there before it makes its own, and is the same run bit by bit.
 
+Steps of a stage with smaller images take less time, so time is counted by the cost of steps, not by their number.
+
 A plan that was made while others used the machine may grow many times over. Then evaluations, checkpoints and lines of
 metrics become rarer with it (`stretch`), or they would take the time that was won.
 """
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -38,6 +40,10 @@ _WAY_OUT = (
 )
 
 
+Stages = Sequence[tuple[int, float]]
+"""The end of each stage and the cost of one of its steps; after the last stage a step costs 1."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Correction:
     """A new number of steps."""
@@ -62,6 +68,7 @@ class Pacer:
         seconds: float,
         steps: int,
         first: int = 0,
+        stages: Stages = (),
         evaluate_every: int,
         evaluation: float,
         path: Path,
@@ -70,9 +77,10 @@ class Pacer:
     ) -> None:
         self.seconds, self.steps = seconds, steps
         self.first, self.planned, self.stretch = first, steps, 1
+        self.stages = stages
         self.evaluate_every, self.evaluation = evaluate_every, evaluation
         self.path, self.ranks, self.clock = path, ranks, clock
-        self.usual = max(seconds, 1e-9) / max(steps - first, 1)
+        self.usual = max(seconds, 1e-9) / max(cost(steps, stages) - cost(first, stages), 1)
         self.check_every = max(round(CHECK_SECONDS / self.usual), 1)
         self.stored: deque[Correction] = deque()
         self.spent, self.began, self.paused = 0.0, clock(), 0.0
@@ -123,10 +131,18 @@ class Pacer:
     def _fitting(self, step: int) -> int:
         """Return how many steps the whole run can have, at the speed of the last seconds; at least one more."""
         (first, before), (last, now) = self.window[0], self.window[-1]
-        each = (now - before) / (last - first)
+        each = (now - before) / (cost(last, self.stages) - cost(first, self.stages))
         slowdown = min(max(each / self.usual, 1.0), MOST_SLOWDOWN)
         left = self.seconds - self.elapsed - FINISH_SECONDS * slowdown - self.evaluation
-        return step + max(int(left / (each + self.evaluation / (self.evaluate_every * self.stretch))), 1)
+        evaluating = self.evaluation / (self.evaluate_every * self.stretch)
+        reached = step
+        for end, own in self.stages:
+            each_here = each * own + evaluating
+            if reached + int(left / each_here) < end:
+                return max(reached + int(left / each_here), step + 1)
+            left -= max(end - reached, 0) * each_here
+            reached = max(reached, end)
+        return max(reached + int(left / (each + evaluating)), step + 1)
 
     def _plan(self, steps: int) -> None:
         """Take another number of steps; the intervals of cadences double each time that the plan has doubled."""
@@ -138,6 +154,15 @@ class Pacer:
         self._plan(steps)
         if self.ranks.first:  # to the disk before the step that follows from it: a kill must not lose it
             append_row(self.path, asdict(Correction(step=step, steps=steps, seconds=self.elapsed)), sync=True)
+
+
+def cost(step: int, stages: Stages) -> float:
+    """Return what the steps before one cost together."""
+    total, begin = 0.0, 0
+    for end, own in stages:
+        total += own * (min(max(step, begin), end) - begin)
+        begin = end
+    return total + max(step - begin, 0)
 
 
 def read_corrections(path: Path) -> list[Correction]:
