@@ -13,8 +13,8 @@ def test_json_is_on_stdout_and_everything_else_on_stderr(capsys) -> None:
     figures = json.loads(printed.out)
     assert len(figures["images"]) == 8
     assert {heat["class"] for image in figures["images"] for heat in image["maps"]} == {"bee"}
-    assert figures["methods"]["gradient-attention"]["gain"]["low"] <= 1
-    assert "attention weighted by gradients" in printed.err
+    assert figures["methods"]["occlusion"]["gain"]["low"] <= 1
+    assert "parts of the image is covered in turn" in printed.err
 
 
 @pytest.mark.usefixtures("workplace")

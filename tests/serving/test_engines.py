@@ -29,7 +29,7 @@ def test_any_engine_answers_and_torch_explains(tiny_file, engine) -> None:
     assert len(features) == 4 * 32
     asked = {"top": 2, "features": False, "method": "auto", "class": None, "layer": -1, "head": None, "patch": None}
     head, _ = tasks.explain("m", pixels, asked)
-    assert head["map"]["method"] == "gradient-attention"
+    assert head["map"]["method"] == "occlusion"
     assert facts["height"] == 30
 
 

@@ -11,11 +11,13 @@ import vitrail
 from tests.data.pictures import encoded, photo
 from tests.report.pages import read, words
 from tests.tiny import hybrid_config, perturbed, resnet_config, vit_config
+from vitrail.analysis import methods
 from vitrail.analysis.methods import METHODS
 from vitrail.runtime.engine import TorchEngine
 
 ANTS = ["ant", "bee"]
 QUIET = {"note": lambda _: None}
+WANTED = {"method": "gradient-attention", "top": 2} | QUIET
 
 
 def photos(folder: Path, count: int = 3) -> Path:
@@ -28,7 +30,7 @@ def photos(folder: Path, count: int = 3) -> Path:
 @pytest.mark.usefixtures("workplace")
 def test_the_files_hold_what_the_result_says(tmp_path: Path) -> None:
     out = tmp_path / "explained"
-    result = vitrail.explain("model.safetensors", str(photos(tmp_path / "some")), top=2, out=out, **QUIET)
+    result = vitrail.explain("model.safetensors", str(photos(tmp_path / "some")), out=out, **WANTED)
     assert [Path(image.name).name for image in result] == ["0.png", "1.png", "2.png"]
     assert [heat.label for heat in result[0].maps] == [label for label, _ in result[0].top]
     figures = json.loads((out / "explanations.json").read_text())
@@ -43,7 +45,7 @@ def test_the_files_hold_what_the_result_says(tmp_path: Path) -> None:
     assert "from violet to yellow" in words(page)
     assert "orange" not in words(page)
     assert len(page.findall(".//img")) == 3 * 3
-    again = vitrail.explain("model.safetensors", str(tmp_path / "some"), top=2, out=out, **QUIET)
+    again = vitrail.explain("model.safetensors", str(tmp_path / "some"), out=out, **WANTED)
     assert again.to_dict() == result.to_dict()
 
 
@@ -58,7 +60,14 @@ def test_only_the_class_that_is_named_is_explained_and_it_need_not_be_the_answer
         assert heat.probability == pytest.approx(dict(image.top)[label])
 
 
-def test_auto_chooses_by_the_kind_of_model_and_says_so() -> None:
+def test_auto_covers_parts_of_the_image_where_the_model_is_small() -> None:
+    result = vitrail.explain(perturbed(vit_config()), photo(0, 50, 40), top=1, points=0, **QUIET)
+    assert result.methods == ("occlusion",)
+    assert result.notes[-1] == "the model is small, so each of 12 parts of the image is covered in turn."
+
+
+def test_auto_chooses_by_the_kind_of_a_large_model_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(methods, "COVERING", 0)
     notes: list[str] = []
     cases = {
         "gradient-attention": (vit_config(), "the model has attention, so maps are attention weighted by gradients."),
@@ -145,12 +154,12 @@ def test_a_table_fits_a_terminal_and_names_folders_only_where_it_must(tmp_path: 
 def test_one_image_has_no_interval() -> None:
     """Its bootstrap would be a single value, which looks certain and is not."""
     result = vitrail.explain(perturbed(vit_config()), photo(0, 20, 20), points=3, **QUIET)
-    gain = result.areas("gradient-attention")["gain"]
+    gain = result.areas("occlusion")["gain"]
     assert np.isfinite(gain.value)
     assert np.isnan(gain.low)
     assert result.tables()[1].rows[0][-1] == ""
     figures = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert figures["methods"]["gradient-attention"]["gain"]["low"] is None
+    assert figures["methods"]["occlusion"]["gain"]["low"] is None
 
 
 def test_a_crop_is_undone() -> None:

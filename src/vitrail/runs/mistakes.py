@@ -2,7 +2,7 @@
 
 import torch
 
-from vitrail.analysis.methods import best_method, heat_maps
+from vitrail.analysis.methods import best_method, heat_maps, is_small
 from vitrail.analysis.placing import place
 from vitrail.base.errors import ImageError
 from vitrail.base.shapes import Pixels
@@ -67,14 +67,14 @@ def _mistake(
 
 
 def overlay_for(engine: Engine, pixels: Pixels, outputs: list[int]) -> Picture | None:
-    """Draw a heat map over an image, for the strongest of some outputs; None where that takes too long."""
+    """Draw what speaks for the strongest of some outputs over an image; None where that takes too long."""
     method, _ = best_method(engine)
-    if method == "occlusion":  # a pass for each cell of each image
+    if method == "occlusion" and not is_small(engine):  # a pass for each part of each image
         return None
     how = engine.preprocessing
     batch = preprocess(to_channels(pixels, how.channels), how)[None]
     number = max(outputs, key=engine.logits(batch)[0].tolist().__getitem__)
-    heat = heat_maps(method, engine, batch, torch.tensor([number])).maps[0].double().numpy()
+    heat = heat_maps(method, engine, batch, torch.tensor([number])).maps[0].clamp(min=0).double().numpy()
     picture = picture_of(pixels, OVERLAY_SIDE)
     size = (picture.shape[0], picture.shape[1])
     return overlay(picture, place(heat, how, (pixels.shape[1], pixels.shape[2]), size), signed=False)

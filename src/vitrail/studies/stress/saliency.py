@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from vitrail.analysis.faithfulness import Order, order_of
-from vitrail.analysis.methods import best_method, heat_maps
+from vitrail.analysis.methods import heat_maps, quick_method
 from vitrail.base.shapes import PixelBatch
 from vitrail.runtime.engine import TorchEngine
 from vitrail.studies.stress.stage import Contestant, Stage
@@ -24,7 +24,7 @@ def salient_orders(
     for contestant in known or contestants:
         seen = contestant.seen(pixels)
         answers = contestant.engine.logits(seen).argmax(dim=1).cpu()
-        method, _ = best_method(contestant.engine)
+        method, _ = quick_method(contestant.engine)
         values = stage.cells.means(heat_maps(method, contestant.engine, seen, answers).maps.float())
         for total, value, row in zip(totals, values, rows, strict=True):
             total[order_of(value, stage.seed, "stress", "ties", row)] -= torch.arange(len(total), dtype=torch.float64)
