@@ -30,7 +30,7 @@ class Arguments(PageFlags):
     images: Annotated[tuple[str, ...], Positional, flag("IMAGE-OR-FOLDER [...]")]
     """The images, as for `vitrail predict`."""
     method: MethodName = "auto"
-    """How maps are made; auto chooses by the kind of model."""
+    """How maps are made; auto chooses by size and kind of the model."""
     label: Annotated[str | None, flag("NAME", "the most probable ones", name="class")] = None
     """The class to explain."""
     top: int = 3

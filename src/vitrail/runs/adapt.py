@@ -20,6 +20,7 @@ Smaller Vision Transformers differ in what Table 4 was not made for (docs/finetu
 | optimiser      | Muon for the blocks (ten times the rate), Adam for the rest, weight decay 0.05, clipped at 1    |
 | learning rates | 0.001, which is not tried; ten times that when only the head learns                             |
 | batch, length  | batches of at most 64; 8 epochs, but at least 300 and at most 5,000 steps                       |
+| first head     | up to 4,000 images a regression on their features, not zeros                                    |
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +30,9 @@ from vitrail.model.cost import cost
 from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.runs.choose import SMALL_SIDE
+from vitrail.runs.config import FirstHead
 from vitrail.runs.draft import Draft, Facts
+from vitrail.runs.first_head import MOST_IMAGES
 from vitrail.runs.start import Source
 from vitrail.training.optimizers import OptimizerConfig
 from vitrail.training.schedules import Schedule
@@ -63,6 +66,8 @@ class Adaptation:
     augmentation: Augmentation | None = None
     """None for the rule's choice."""
     optimizer: OptimizerConfig = SGD
+    head: FirstHead = "zeros"
+    """What the head begins with."""
 
 
 def choose_adaptation(facts: Facts, model: ModelConfig) -> Adaptation:
@@ -92,6 +97,7 @@ def _adapt_small(facts: Facts) -> Adaptation:
         warmup_steps=steps // 10,
         dev_fraction=0.02 if facts.images >= 20_000 else 0.1,
         optimizer=MUON,
+        head="regression" if facts.images <= MOST_IMAGES else "zeros",
     )
 
 
@@ -100,7 +106,7 @@ def adapt(source: Source, facts: Facts, adaptation: Adaptation, *, image_size: S
     config = source.adapted(num_classes=facts.classes, image_size=image_size or adaptation.image_size)
     return Draft(
         model=config,
-        start=source.start,
+        start=replace(source.start, head=adaptation.head),
         preprocessing=replace(source.preprocessing, image_size=config.image_size),
         augmentation=adaptation.augmentation or _augmentation(facts, source, min(config.image_size)),
         optimizer=replace(adaptation.optimizer, frozen=source.backbone if frozen else ()),

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import vitrail.selfsup.objectives  # noqa: F401 - adds its kinds to the family of objectives
 from vitrail.base.errors import ConfigError
@@ -23,10 +23,12 @@ from vitrail.training.optimizers import OptimizerConfig
 from vitrail.training.schedules import Schedule
 from vitrail.training.step import Precision
 
+FirstHead = Literal["zeros", "regression"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class StartConfig:
-    """Weights to begin with, in place of random ones; the head begins at zero."""
+    """Weights to begin with, in place of random ones."""
 
     path: str
     """The model's file, or folder, of any format that `load` reads."""
@@ -38,6 +40,8 @@ class StartConfig:
     """Attention heads, where the file does not state them."""
     architecture: str | None = None
     """The model's name in its library, where the file does not state it."""
+    head: FirstHead = "zeros"
+    """What the head begins with: zeros, as in the paper, or a regression on the features of the training images."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -156,8 +156,9 @@ def free_memory() -> float:
 
 
 def _trial(run: Run, folder: str, **execution: Any) -> Run:
-    """Return a throw-away copy of a run, without trackers."""
-    config = replace(run.config, execution=replace(run.config.execution, track=(), **execution))
+    """Return a throw-away copy of a run, without trackers and with a head of zeros."""
+    start = run.config.start and replace(run.config.start, head="zeros")
+    config = replace(run.config, start=start, execution=replace(run.config.execution, track=(), **execution))
     return replace(run, folder=RunFolder(path=Path(folder)), config=config)
 
 

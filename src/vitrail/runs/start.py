@@ -1,6 +1,7 @@
 """A run that begins with the weights of a file: the file's contents, and the model made from them (Sec. 3.2).
 
-File -> its model -> positions for a new size -> the pre-training head off, a head of zeros on.
+File -> its model -> positions for a new size -> the pre-training head off, a head of zeros on (or one that fits the
+images, `first_head.py`).
 """
 
 from dataclasses import dataclass

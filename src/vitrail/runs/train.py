@@ -23,6 +23,7 @@ from vitrail.report.section import Section
 from vitrail.runs.config import RunConfig, checkpoint_settings
 from vitrail.runs.data import RunData
 from vitrail.runs.evaluator import RunEvaluator
+from vitrail.runs.first_head import fit_head
 from vitrail.runs.folder import RunFolder
 from vitrail.runs.held_out import HeldOut
 from vitrail.runs.model_file import write_model
@@ -90,6 +91,8 @@ class Run:
             model = build(config.model, seed=key(config.seed, "weights") % 2**63, device=ranks.device)
         else:
             model = starting_model(config.start, config.model, ranks.device)
+            if config.start.head == "regression":
+                fit_head(model, self.data.train, config.preprocessing, ranks, self.allowance)
         model.recompute = config.execution.recompute
         learner = self.learner(model)
         freeze(learner, config.optimizer.frozen)
