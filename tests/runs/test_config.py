@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tests.training.making import made_config
+from tests.training.making import made_config, made_run
 from vitrail.base.errors import ConfigError
 from vitrail.base.settings import to_dict
 from vitrail.runs.config import Stage, differences, read_config, with_settings
@@ -64,3 +65,16 @@ def test_a_setting_changes_by_its_path() -> None:
 def test_what_could_not_go_on_is_refused_before_it_starts(path: str, value: object, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         read_config(with_settings(to_dict(made_config()), {path: value}), "the settings")
+
+
+def test_a_step_of_a_stage_costs_as_many_pixels_as_it_has() -> None:
+    config = replace(made_config(), steps=10, stages=(Stage(until=0.5, image_size=(4, 4)),))
+    assert config.stage_costs == [(5, 0.25)]
+    assert replace(config, stages=()).stage_costs == []
+
+
+def test_the_pacer_of_a_run_knows_its_stages(tmp_path: Path) -> None:
+    config = replace(made_config(), steps=10, minutes=1.0, stages=(Stage(until=0.5, image_size=(4, 4)),))
+    pacer = made_run(tmp_path, config).pacer()
+    assert pacer is not None
+    assert pacer.stages == [(5, 0.25)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, get_args
 
 import torch
@@ -97,7 +98,13 @@ def best_method(engine: Engine) -> tuple[Method, str]:
 def is_small(engine: Engine) -> bool:
     """Return whether every part of an image can be covered in no time."""
     config = model_config(engine)
-    return config is not None and len(cells_of(engine)) * cost(config).macs <= COVERING
+    return config is not None and len(cells_of(engine)) * _macs(config) <= COVERING
+
+
+@cache
+def _macs(config: ModelConfig) -> int:
+    """Count a pass, once for each model: a server asks with every image."""
+    return cost(config).macs
 
 
 def quick_method(engine: Engine) -> tuple[Method, str]:

@@ -137,10 +137,11 @@ class Pacer:
         evaluating = self.evaluation / (self.evaluate_every * self.stretch)
         reached = step
         for end, own in self.stages:
-            each_here = each * own + evaluating
-            if reached + int(left / each_here) < end:
-                return max(reached + int(left / each_here), step + 1)
-            left -= max(end - reached, 0) * each_here
+            seconds = each * own + evaluating
+            fitting = reached + int(left / seconds)
+            if fitting < end:
+                return max(fitting, step + 1)
+            left -= max(end - reached, 0) * seconds
             reached = max(reached, end)
         return max(reached + int(left / (each + evaluating)), step + 1)
 
