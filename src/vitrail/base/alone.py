@@ -1,9 +1,29 @@
-"""Threads that compute on one core each, beside the threads that torch shares products among."""
+"""Threads that compute on one core each, beside the threads that torch shares products among.
 
-from collections.abc import Callable
+Threads that share a product wait for the slower of them after each one; threads with work of their own meet only at its
+end. With many threads, shares of the work would be too small, so 2 to 4 work this way (docs/log.md).
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from threading import Barrier
+from typing import Any
 
 import torch
+
+MOST_SHARING = 4
+
+
+def may_share(threads: int) -> bool:
+    """Return whether threads work by themselves, each on a share, and not together on every product: 2 to 4 do."""
+    return 2 <= threads <= MOST_SHARING
+
+
+def each_alone(threads: int, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Carry out tasks in threads that use one core each, and return their results in order; none may start others."""
+    started = [_pool(threads).submit(task) for task in tasks]
+    return [task.result() for task in started]
 
 
 def compute_alone() -> None:
@@ -21,3 +41,16 @@ def starting(threads: int, start: Callable[[Barrier], None]) -> None:
     start(ready)
     ready.wait()
     torch.set_num_threads(before)  # later threads would start with the number that a thread has set
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Start threads that compute alone; they stay as long as the process."""
+    pool = ThreadPoolExecutor(threads, "vitrail-share", initializer=compute_alone)
+
+    def start(ready: Barrier) -> None:
+        for _ in range(threads):
+            pool.submit(ready.wait)
+
+    starting(threads, start)
+    return pool

@@ -179,6 +179,7 @@ class Run:
             batch=config.batch,
             seed=config.seed,
             ranks=self.ranks,
+            threads=self.threads,
         )
         return make_learner(config.objective, model, task, seed=key(config.seed, "learner") % 2**63)
 

@@ -146,6 +146,7 @@ class Dino(SelfSupervised):
     def __init__(self, model: Model, config: DinoConfig, task: Task) -> None:
         super().__init__(model)
         self.config, self.preprocessing, self.ranks = config, task.preprocessing, task.ranks
+        self.threads = task.threads
         width, prototypes = model.config.feature_width, config.prototypes
         self.head = DinoHead(width, hidden=config.hidden, bottleneck=config.bottleneck, prototypes=prototypes)
         self.teacher, self.teacher_head = slow_copy(model), slow_copy(self.head)
@@ -177,7 +178,7 @@ class Dino(SelfSupervised):
         """Compare the student's answers with the teacher's, and add up the teacher's scores for the centre."""
         views = [normalise(view, self.preprocessing) for view in batch.views]
         answers, figures = self.teach(views[:LARGE])
-        features = view_features(self.model, views)
+        features = view_features(self.model, views, threads=self.threads)
         scores = self.head(features)
         loss = dino_loss(scores.unflatten(0, (len(views), -1)), answers, self.config.student_temperature)
         figures["feature_spread"] = spread(features[: len(batch)], self.ranks)
@@ -186,7 +187,7 @@ class Dino(SelfSupervised):
     @torch.no_grad()
     def teach(self, views: Sequence[Tensor]) -> tuple[Seen, dict[str, Tensor]]:
         """Return the teacher's answers for the large views, and their entropy: of each, and of their mean."""
-        scores = self.teacher_head(view_features(self.teacher, views)).float()
+        scores = self.teacher_head(view_features(self.teacher, views, threads=self.threads)).float()
         answers = teacher_answers(scores, self.centre, self.temperature)
         sums = self.ranks.sum(torch.cat([scores.sum(0), answers.sum(0), scores.new_tensor([len(scores)])]))
         summed, answered, count = sums.split([len(self.centre), len(self.centre), 1])

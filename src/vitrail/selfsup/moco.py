@@ -105,6 +105,7 @@ class Moco(SelfSupervised):
     def __init__(self, model: Model, config: MocoConfig, task: Task) -> None:
         super().__init__(model)
         self.config, self.preprocessing, self.ranks = config, task.preprocessing, task.ranks
+        self.threads = task.threads
         width, hidden, outputs = model.config.feature_width, config.hidden, config.outputs
         self.projector = make_head((width, *[hidden] * (PROJECTOR - 1), outputs), task.ranks)
         self.predictor = make_head((outputs, *[hidden] * (PREDICTOR - 1), outputs), task.ranks)
@@ -119,10 +120,10 @@ class Moco(SelfSupervised):
     def forward(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Let each view find the other."""
         views = [normalise(view, self.preprocessing) for view in batch.views]
-        features = view_features(self.model, views)
+        features = view_features(self.model, views, threads=self.threads)
         queries = [self.predictor(self.projector(some)) for some in features.chunk(VIEWS)]
         with torch.no_grad():
-            slow = view_features(self.slow_model, views).chunk(VIEWS)
+            slow = view_features(self.slow_model, views, threads=self.threads).chunk(VIEWS)
             keys = [self.ranks.gather(self.slow_projector(some)) for some in slow]
         first = self.ranks.rank * len(batch)
         (one, right), (other, right_too) = (

@@ -103,6 +103,8 @@ class Task:
     """What random choices follow from."""
     ranks: Ranks = field(default_factory=Ranks)
     """Who takes part: sums over all images go through them."""
+    threads: int = 1
+    """Threads that may share the pass of a learner whose loss needs the whole batch."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ Not of the paper. Every singular value of an update becomes about 1, so that dir
 are learned as fast as the others: on little data and few steps a Vision Transformer gets much further (docs/log.md).
 All other parameters follow Adam.
 
-On a CPU with 2 to 4 threads (`shares.may_share`) each thread takes its share of the kernels, with all their iterations:
+On a CPU with 2 to 4 threads (`alone.may_share`) each thread takes its share of the kernels, with all their iterations:
 products this small gain little from two cores and lose much where one of them is late (docs/log.md).
 """
 
@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vitrail.training.shares import each_alone, may_share
+from vitrail.base.alone import each_alone, may_share
 
 Matrices = Float[Tensor, "matrix row column"]
 

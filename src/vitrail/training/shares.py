@@ -6,38 +6,23 @@ machine and 1.4 to 1.8 times as fast where others use the cores too (docs/log.md
 images would be too small for their products and the gradients too many to add, so products are shared as usual.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from threading import Barrier
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from vitrail.base.alone import compute_alone, starting
+from vitrail.base.alone import each_alone, may_share
 from vitrail.data.batch import Batch
 from vitrail.training.learner import Learner
 
-MOST_THREADS = 4
 FEWEST_IMAGES = 8
 """Images of a share below which its products are too small."""
-
-
-def may_share(threads: int) -> bool:
-    """Return whether threads work by themselves, each on a share, and not together on every product: 2 to 4 do."""
-    return 2 <= threads <= MOST_THREADS
 
 
 def shares(threads: int, images: int) -> int:
     """Return into how many shares a batch is cut: one for each of 2 to 4 threads if each gets 8 images, else one."""
     return threads if may_share(threads) and images >= FEWEST_IMAGES * threads else 1
-
-
-def each_alone(threads: int, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Carry out tasks in threads that use one core each, and return their results in order; none may start others."""
-    started = [_pool(threads).submit(task) for task in tasks]
-    return [task.result() for task in started]
 
 
 def in_shares(learner: Learner, parts: Sequence[Batch], factor: float) -> tuple[Tensor, dict[str, Tensor]]:
@@ -47,9 +32,8 @@ def in_shares(learner: Learner, parts: Sequence[Batch], factor: float) -> tuple[
     """
     images = sum(map(len, parts))
     learning = [weight for weight in learner.parameters() if weight.requires_grad]
-    pool = _pool(len(parts))
-    tasks = [pool.submit(_gradients, learner, part, learning, factor * len(part) / images) for part in parts]
-    results = [task.result() for task in tasks]
+    tasks = [partial(_gradients, learner, part, learning, factor * len(part) / images) for part in parts]
+    results = each_alone(len(parts), tasks)
     for gradients, _, _ in results:
         for weight, gradient in zip(learning, gradients, strict=True):
             if gradient is not None:
@@ -74,16 +58,3 @@ def _gradients(
     loss, sums = learner(part)
     gradients = torch.autograd.grad(loss * factor, learning, allow_unused=True)
     return gradients, loss.detach(), sums
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Start threads that compute alone; they stay as long as the process."""
-    pool = ThreadPoolExecutor(threads, "vitrail-share", initializer=compute_alone)
-
-    def start(ready: Barrier) -> None:
-        for _ in range(threads):
-            pool.submit(ready.wait)
-
-    starting(threads, start)
-    return pool

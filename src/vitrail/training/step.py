@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 
+from vitrail.base.alone import each_alone, may_share
 from vitrail.base.ranks import Ranks
 from vitrail.base.seeds import key
 from vitrail.data.loader import Batch
 from vitrail.training.muon import Muon
 from vitrail.training.optimizers import clip, set_rate
-from vitrail.training.shares import each_alone, in_shares, may_share, shares
+from vitrail.training.shares import in_shares, shares
 from vitrail.training.state import TrainState
 
 Precision = Literal["float32", "bfloat16", "float16"]
