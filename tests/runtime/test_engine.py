@@ -119,3 +119,24 @@ def test_each_batch_is_compiled_for_its_own_size_even_after_another(monkeypatch)
         torch.testing.assert_close(compiled.logits(pixels), engine.logits(pixels))
         compiled.features(pixels)
     assert [given["dynamic"] for given in settings] == [False] * 4  # else the second size is compiled for any size
+
+
+def test_few_threads_take_a_share_of_a_large_batch_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, pixels, seen = perturbed(vit_config()), pixels_of(9), []
+    whole = TorchEngine(model, PIXELS).logits(pixels)
+    monkeypatch.setattr(
+        model,
+        "forward",
+        lambda images: (seen.append((len(images), torch.get_num_threads())), type(model).forward(model, images))[1],
+    )
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        logits = TorchEngine(model, PIXELS).logits(pixels)
+        few = TorchEngine(model, PIXELS).logits(pixels[:7])
+    finally:
+        torch.set_num_threads(before)
+    assert sorted(seen) == [(4, 1), (5, 1), (7, 2)]
+    assert logits.is_inference()
+    torch.testing.assert_close(logits, whole, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(few, whole[:7], atol=1e-6, rtol=1e-5)

@@ -8,13 +8,14 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import UInt8
 from torch import Tensor, nn
 
+from vitrail.base.alone import each_alone, may_share
 from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import check_device
 from vitrail.base.settings import to_dict
@@ -26,6 +27,8 @@ from vitrail.model.contract import Model
 from vitrail.model.merging import check_merging
 from vitrail.model.patches import size_text
 
+FEWEST_IMAGES = 4
+"""Images of a share below which its products are too small."""
 _FROZEN: dict[str, str | int | bool | Callable[..., Any]] = {"freezing": True}
 
 
@@ -146,9 +149,21 @@ class TorchEngine:
         """Call the network, with as many images at once as it was compiled for."""
         size = self.compiled_batch
         if size is None:
-            return network(self.inputs(pixels))
+            return self._in_shares(network, pixels)
         parts = pixels.split(size)
         return torch.cat([network(self.inputs(_padded(part, size)))[: len(part)] for part in parts])
+
+    def _in_shares(self, network: Callable[[Images], Tensor], pixels: PixelBatch) -> Tensor:
+        """Call the network: for a large batch on a CPU with few cores, each core takes its share of the images."""
+        threads = torch.get_num_threads()
+        if self.device.type != "cpu" or not may_share(threads) or len(pixels) < FEWEST_IMAGES * threads:
+            return network(self.inputs(pixels))
+        parts = pixels.tensor_split(threads)
+        return torch.cat(each_alone(threads, [partial(self._part, network, part) for part in parts]))
+
+    @torch.inference_mode()
+    def _part(self, network: Callable[[Images], Tensor], pixels: PixelBatch) -> Tensor:
+        return network(self.inputs(pixels))
 
     def inputs(self, pixels: PixelBatch) -> Images:
         """Return what the model itself takes."""
