@@ -33,7 +33,7 @@ def orthogonalise(matrices: Matrices) -> Matrices:
     a, b, c = _COEFFICIENTS
     for _ in range(_ITERATIONS):
         square = x @ x.mT
-        x = a * x + torch.baddbmm(square, square, square, beta=b, alpha=c) @ x
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return x.mT if tall else x
 
 
