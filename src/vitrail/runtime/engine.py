@@ -29,7 +29,6 @@ from vitrail.model.patches import size_text
 
 FEWEST_IMAGES = 4
 """Images of a share below which its products are too small."""
-_FROZEN: dict[str, str | int | bool | Callable[..., Any]] = {"freezing": True}
 
 
 @runtime_checkable
@@ -175,11 +174,11 @@ class TorchEngine:
 
     @cached_property
     def _compiled(self) -> Callable[[Images], Tensor]:
-        return torch.compile(self._network, options=_FROZEN, dynamic=False)  # one size, also beside another engine's
+        return frozen(self._network)
 
     @cached_property
     def _compiled_features(self) -> Callable[[Images], Tensor]:
-        return torch.compile(self._network.features, options=_FROZEN, dynamic=False)
+        return frozen(self._network.features)
 
 
 class Merged(nn.Module):
@@ -198,6 +197,22 @@ class Merged(nn.Module):
     def features(self, images: Images) -> Tensor:
         """Return the input of the last linear layer."""
         return self.model.features(images, merge_tokens=self.merge_tokens)
+
+
+def frozen(network: Callable[[Images], Tensor]) -> Callable[[Images], Tensor]:
+    """Compile a network with its weights as constants, packed for its products, for one size of its input.
+
+    Compiling happens at the first call, which finds the setting; as an option of torch.compile it has no effect there.
+    """
+    compiled = torch.compile(network, dynamic=False)  # one size, also beside another engine's
+
+    def call(images: Images) -> Tensor:
+        import torch._inductor.config as inductor
+
+        with inductor.patch(freezing=True):
+            return compiled(images)
+
+    return call
 
 
 def torch_engine(model: Model) -> tuple[TorchEngine, tuple[str, ...]]:
