@@ -31,7 +31,7 @@ def printed(width: int | None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(sys, "stdout", stream)
     monkeypatch.setenv("TERM", "dumb")  # no colours
     if width is not None:
-        monkeypatch.setattr(streams.shutil, "get_terminal_size", lambda: os.terminal_size((width, 24)))
+        monkeypatch.setattr(streams.shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((width, 24)))
     print_table("A title of many words " * 6, ("", "value", "note"), ROWS, notes=["A sentence below. " * 9])
     return stream.getvalue().splitlines()
 
