@@ -23,6 +23,8 @@ from vitrail.runtime.timing import time_engine
 CANDIDATES: tuple[EngineName, ...] = ("torch", "compiled", "onnxruntime", "openvino")
 QUANTISED: tuple[EngineName, ...] = ("onnxruntime", "openvino")
 """Those that compute in int8."""
+VERSION = 2
+"""Goes up whenever an engine computes in another way, so that former measurements are not taken."""
 MOST_ANSWERS = 256
 """Measurements that are stored; older ones make room."""
 
@@ -81,7 +83,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def _key(engine: TorchEngine, choice: EngineChoice, batch: int) -> str:
-    facts = [engine.digest, choice.precision, choice.merge_tokens, batch, machine_facts()]
+    facts = [VERSION, engine.digest, choice.precision, choice.merge_tokens, batch, machine_facts()]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
