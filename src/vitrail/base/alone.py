@@ -4,6 +4,7 @@ Threads that share a product wait for the slower of them after each one; threads
 end. With many threads, shares of the work would be too small, so 2 to 4 work this way (docs/log.md).
 """
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -54,3 +55,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
     starting(threads, start)
     return pool
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of the threads that its parent started
+    os.register_at_fork(after_in_child=_pool.cache_clear)
