@@ -47,7 +47,9 @@ def root_cost(width: int, channels: int, image_size: Size, *, same: bool) -> Uni
     """Count a root: a hybrid's has SAME padding, a norm and a ReLU; BiT's has equal padding on all sides."""
     half = halved(image_size)
     image = padded(image_size, 7)[0] if same and padded(image_size, 7)[1] else math.prod(image_size)
-    pool_input = padded(half, 3)[0] if same else (half[0] + 2) * (half[1] + 2)
+    pool_input = (half[0] + 2) * (half[1] + 2)
+    if same:  # `max_pool_same` pads by itself where one side is even and the other odd, else its input is a copy
+        pool_input = padded(half, 3)[0] if (half[0] - half[1]) % 2 else math.prod(half)
     places = 2 * width * math.prod(halved(half))  # a 64-bit index for each maximum
     activations = channels * image + width * pool_input + places + (2 * width * math.prod(half) if same else 0)
     macs = conv_macs(channels, width, 7, math.prod(half))
