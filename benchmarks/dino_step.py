@@ -165,7 +165,7 @@ def main() -> None:
     torch.manual_seed(0)
     config = DinoConfig(frozen_prototypes=0.0, temperature_warmup=0.5)
     model = create("S/16", num_classes=0, gelu="erf", seed=0)
-    learner = make_learner(config, model, Task(preprocessing=PREPROCESSING), seed=0)
+    learner = make_learner(config, model, Task(preprocessing=PREPROCESSING, threads=words.threads), seed=0)
     state = TrainState(
         learner=learner,
         optimizer=make_optimizer(learner, OptimizerConfig(weight_decay=0.04, clip_norm=3.0), 1e-4),

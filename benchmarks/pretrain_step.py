@@ -4,10 +4,11 @@
     python benchmarks/pretrain_step.py --memory
 
 All in one process, paired round by round (`contest.py`): float32, fused AdamW; from the pixels of a batch, through
-normalisation, forward and backward pass, to moved weights. `small` is the encoder and decoder of the rule at 64 px (dim
-128, depth 6, patch 8; decoder 64x2), `base` is B/16 at 224 px with the published decoder (512x8). The rule pools the
-mean over patches, and has no class token; transformers' encoder has one, so it is compared with `--pool class-token`.
-There the supervised step computes only that token in the last block, which makes it faster and MAE's gain smaller.
+normalisation, forward and backward pass, to moved weights; ours in the shares that a run has. `small` is the encoder and
+decoder of the rule at 64 px (dim 128, depth 6, patch 8; decoder 64x2), `base` is B/16 at 224 px with the published
+decoder (512x8). The rule pools the mean over patches, and has no class token; transformers' encoder has one, so it is
+compared with `--pool class-token`. There the supervised step computes only that token in the last block, which makes it
+faster and MAE's gain smaller.
 `--memory` measures the peak of each in a process of its own.
 """
 
@@ -20,7 +21,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from contest import machine, paired, race
 from transformers import ViTMAEConfig, ViTMAEForPreTraining
 
@@ -30,7 +30,9 @@ from vitrail.data.batch import Batch, class_targets
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.transforms import normalise
 from vitrail.selfsup.mae import DecoderConfig, MAEConfig
-from vitrail.training.learner import Task, make_learner
+from vitrail.training.classification import ClassificationConfig
+from vitrail.training.learner import Learner, Task, make_learner
+from vitrail.training.shares import in_shares, shares
 
 OURS, SUPERVISED, PEER = "vitrail MAE", "vitrail supervised", "transformers MAE"
 
@@ -84,14 +86,14 @@ def batch_of(sizes: Sizes, images: int) -> Batch:
     return Batch(views=(torch.from_numpy(pixels),), targets=targets, indices=numbers, positions=numbers)
 
 
-def update(module: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> Callable[[], None]:
+def update(module: torch.nn.Module, backward: Callable[[], object]) -> Callable[[], None]:
     optimizer = torch.optim.AdamW(
         [weight for weight in module.parameters() if weight.requires_grad], lr=1e-4, fused=True
     )
 
     def step() -> None:
         optimizer.zero_grad()
-        loss().backward()
+        backward()
         optimizer.step()
 
     return step
@@ -100,13 +102,19 @@ def update(module: torch.nn.Module, loss: Callable[[], torch.Tensor]) -> Callabl
 def vitrail_mae(sizes: Sizes, pool: str, images: int) -> Callable[[], None]:
     task = Task(preprocessing=sizes.preprocessing, images=images)
     learner = make_learner(MAEConfig(decoder=sizes.decoder), encoder(sizes, pool, 0), task, seed=0)
-    batch = batch_of(sizes, images)
-    return update(learner, lambda: learner(batch)[0])
+    return update(learner, as_in_a_run(learner, batch_of(sizes, images)))
+
+
+def as_in_a_run(learner: Learner, batch: Batch) -> Callable[[], object]:
+    """Return the passes of a step as `training.step` has them: few threads take a share of the images each."""
+    count = shares(torch.get_num_threads(), len(batch))
+    return lambda: in_shares(learner, batch.divide(count), 1.0) if count > 1 else learner(batch)[0].backward()
 
 
 def vitrail_supervised(sizes: Sizes, pool: str, images: int) -> Callable[[], None]:
-    model, batch = encoder(sizes, pool, 100), batch_of(sizes, images)
-    return update(model, lambda: F.cross_entropy(model(normalise(batch.images, sizes.preprocessing)), batch.classes))
+    task = Task(preprocessing=sizes.preprocessing, counts=(1,) * 100)
+    learner = make_learner(ClassificationConfig(), encoder(sizes, pool, 100), task, seed=0)
+    return update(learner, as_in_a_run(learner, batch_of(sizes, images)))
 
 
 def transformers_mae(sizes: Sizes, pool: str, images: int) -> Callable[[], None]:  # noqa: ARG001 - it has a class token
@@ -124,7 +132,7 @@ def transformers_mae(sizes: Sizes, pool: str, images: int) -> Callable[[], None]
         norm_pix_loss=True,
     )
     model, batch = ViTMAEForPreTraining(config).train(), batch_of(sizes, images)
-    return update(model, lambda: model(normalise(batch.images, sizes.preprocessing)).loss)
+    return update(model, lambda: model(normalise(batch.images, sizes.preprocessing)).loss.backward())
 
 
 MAKERS = {OURS: vitrail_mae, SUPERVISED: vitrail_supervised, PEER: transformers_mae}
