@@ -4,8 +4,8 @@
     python benchmarks/pretrain_step.py --memory
 
 All in one process, paired round by round (`contest.py`): float32, fused AdamW; from the pixels of a batch, through
-normalisation, forward and backward pass, to moved weights; ours in the shares that a run has. `small` is the encoder and
-decoder of the rule at 64 px (dim 128, depth 6, patch 8; decoder 64x2), `base` is B/16 at 224 px with the published
+normalisation, forward and backward pass, to moved weights; ours in the shares that a run has. `small` is the encoder
+and decoder of the rule at 64 px (dim 128, depth 6, patch 8; decoder 64x2), `base` is B/16 at 224 px with the published
 decoder (512x8). The rule pools the mean over patches, and has no class token; transformers' encoder has one, so it is
 compared with `--pool class-token`. There the supervised step computes only that token in the last block, which makes it
 faster and MAE's gain smaller.
