@@ -17,10 +17,10 @@ from vitrail.training.shared_pass import pass_in_shares
 def test_pieces_give_the_outputs_and_gradients_of_all_images(
     config, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_pass, "PIECE", 3)
+    monkeypatch.setattr(shared_pass, "PIECE", 7)
     model = perturbed(config).double()
-    images = torch.randn(13, 3, *config.image_size, dtype=torch.float64)
-    weights, factors = list(model.parameters()), torch.randn(13, config.feature_width, dtype=torch.float64)
+    images = torch.randn(25, 3, *config.image_size, dtype=torch.float64)
+    weights, factors = list(model.parameters()), torch.randn(25, config.feature_width, dtype=torch.float64)
     whole = model.features(images)
     pieces = pass_in_shares(model.features, images, weights, threads=threads)
     torch.testing.assert_close(pieces, whole, atol=1e-12, rtol=1e-10)
@@ -41,17 +41,17 @@ def test_each_piece_is_passed_in_a_thread_with_one_core_and_none_has_more_than_i
         return images.flatten(1)
 
     with torch.no_grad():
-        passed = pass_in_shares(network, torch.arange(10.0)[:, None], [], threads=2)
-    assert passed.flatten().tolist() == list(range(10))
-    assert seen == [(5, 1, False), (5, 1, False)]
+        passed = pass_in_shares(network, torch.arange(16.0)[:, None], [], threads=2)
+    assert passed.flatten().tolist() == list(range(16))
+    assert seen == [(8, 1, False), (8, 1, False)]
 
 
-@pytest.mark.parametrize("threads", [1, 5, 64])
-def test_other_numbers_of_threads_pass_everything_at_once(threads: int) -> None:
+@pytest.mark.parametrize(("threads", "count"), [(1, 40), (5, 40), (64, 40), (2, 15), (4, 31)])
+def test_other_numbers_of_threads_and_few_images_are_passed_at_once(threads: int, count: int) -> None:
     seen = []
-    images = torch.randn(40, 2)
+    images = torch.randn(count, 2)
     passed = pass_in_shares(lambda images: (seen.append(len(images)), images)[1], images, [], threads=threads)
-    assert seen == [40]
+    assert seen == [count]
     assert passed is images
 
 

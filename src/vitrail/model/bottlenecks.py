@@ -48,7 +48,7 @@ def root_cost(width: int, channels: int, image_size: Size, *, same: bool) -> Uni
     half = halved(image_size)
     image = padded(image_size, 7)[0] if same and padded(image_size, 7)[1] else math.prod(image_size)
     pool_input = (half[0] + 2) * (half[1] + 2)
-    if same:  # `max_pool_same` pads by itself where one side is even and the other odd, else its input is a copy
+    if same:  # `max_pool_same` pads by itself where one side is even and the other odd, else its input may be a copy
         pool_input = padded(half, 3)[0] if (half[0] - half[1]) % 2 else math.prod(half)
     places = 2 * width * math.prod(halved(half))  # a 64-bit index for each maximum
     activations = channels * image + width * pool_input + places + (2 * width * math.prod(half) if same else 0)

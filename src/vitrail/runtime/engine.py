@@ -204,11 +204,11 @@ def frozen(network: Callable[[Images], Tensor]) -> Callable[[Images], Tensor]:
 
     Compiling happens at the first call, which finds the setting; as an option of torch.compile it has no effect there.
     """
+    import torch._inductor.config as inductor  # the compiler takes as long to import as torch
+
     compiled = torch.compile(network, dynamic=False)  # one size, also beside another engine's
 
     def call(images: Images) -> Tensor:
-        import torch._inductor.config as inductor
-
         with inductor.patch(freezing=True):
             return compiled(images)
 

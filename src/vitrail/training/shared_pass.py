@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vitrail.base.alone import each_alone, may_share
+from vitrail.base.alone import each_alone
+from vitrail.training.shares import laid_out_like, shares
 
 PIECE = 128
 """Images that a thread passes at once."""
@@ -23,20 +24,23 @@ Network = Callable[[Tensor], Tensor]
 def pass_in_shares(network: Network, images: Tensor, weights: Sequence[nn.Parameter], *, threads: int) -> Tensor:
     """Return what a network makes of images, each by itself; gradients reach `weights`, all that learn in it.
 
-    Nothing in the network may draw random numbers: which piece draws first is left to chance. With a number of
-    threads that do not share, the network sees all images at once.
+    Nothing in the network may draw random numbers: which piece draws first is left to chance. Where threads do not
+    share (`shares.shares`), the network sees all images at once.
     """
-    if not may_share(threads) or len(images) < 2 * threads:
+    if shares(threads, len(images)) == 1:
         return network(images)
     pieces = images.split(min(PIECE, -(-len(images) // threads)))
     if not torch.is_grad_enabled() or not weights:
-        return torch.cat(each_alone(threads, [partial(_without_gradients, network, piece) for piece in pieces]))
-    return _SharedPass.apply(network, pieces, threads, *weights)  # type: ignore[no-untyped-call]
+        return torch.cat(_pass(network, pieces, threads, learns=False))
+    return _SharedPass.apply(network, pieces, threads, *weights)  # type: ignore[no-untyped-call]  # torch does not type it
 
 
-def _without_gradients(network: Network, piece: Tensor) -> Tensor:
-    with torch.no_grad():
-        return network(piece)
+def _pass(network: Network, pieces: Sequence[Tensor], threads: int, *, learns: bool) -> list[Tensor]:
+    def one(piece: Tensor) -> Tensor:
+        with torch.set_grad_enabled(learns):  # each thread has a setting of its own
+            return network(piece)
+
+    return each_alone(threads, [partial(one, piece) for piece in pieces])
 
 
 class _SharedPass(torch.autograd.Function):
@@ -44,7 +48,7 @@ class _SharedPass(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, network: Network, pieces: Sequence[Tensor], threads: int, *weights: nn.Parameter) -> Tensor:
-        ctx.outputs = each_alone(threads, [partial(_with_gradients, network, piece) for piece in pieces])
+        ctx.outputs = _pass(network, pieces, threads, learns=True)
         ctx.weights, ctx.threads = weights, threads
         return torch.cat([output.detach() for output in ctx.outputs])
 
@@ -60,17 +64,12 @@ class _SharedPass(torch.autograd.Function):
         return (None, None, None, *map(_total, ctx.weights, by_weight))
 
 
-def _with_gradients(network: Network, piece: Tensor) -> Tensor:
-    with torch.enable_grad():
-        return network(piece)
-
-
 def _total(weight: nn.Parameter, gradients: Sequence[Tensor | None]) -> Tensor | None:
     """Add the gradients of the pieces, in their order; None where the network does not use the weight."""
     some = [gradient for gradient in gradients if gradient is not None]
     if not some:
         return None
-    total = torch.empty_like(weight).copy_(some[0])  # with the strides of the weight, as optimisers need it
+    total = laid_out_like(weight, some[0])
     for gradient in some[1:]:
         total.add_(gradient)
     return total
