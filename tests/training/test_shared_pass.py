@@ -56,8 +56,12 @@ def test_other_numbers_of_threads_and_few_images_are_passed_at_once(threads: int
 
 
 @pytest.mark.parametrize("kind", OBJECTIVES)
-def test_a_step_in_shares_is_the_step_of_the_whole_batch(kind: str, tmp_path: Path) -> None:
-    steps, gradients = [], []
+def test_a_step_in_shares_is_the_step_of_the_whole_batch(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, gradients, shared = [], [], []
+    alone = shared_pass.each_alone
+    monkeypatch.setattr(shared_pass, "each_alone", lambda *given: (shared.append(len(steps)), alone(*given))[1])
     for threads in (1, 2):
         loop = made_loop(views_run(tmp_path / str(threads), views_config(kind)))
         loop.state.learner.threads = threads
@@ -65,6 +69,7 @@ def test_a_step_in_shares_is_the_step_of_the_whole_batch(kind: str, tmp_path: Pa
         assert step is not None
         steps.append(step)
         gradients.append([weight.grad for weight in loop.state.learner.parameters()])
+    assert set(shared) == {1}  # the second step, and not the first
     assert steps[0].loss == pytest.approx(steps[1].loss, rel=1e-6)
     assert steps[0].sums == pytest.approx(steps[1].sums, rel=1e-5)
     for ours, theirs in zip(*gradients, strict=True):
