@@ -1,12 +1,15 @@
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from tests.reference import convolution as reference
 from tests.tiny import POOLS, arrays, close, hybrid_config, images_for, perturbed, vit_config
 from vitrail import BackboneConfig, ConfigError, InputError, create
+from vitrail.model.convolution import max_pool_same
 from vitrail.model.trace import Recorder
 
 
@@ -52,6 +55,22 @@ def test_the_backbone_is_the_reference_releases_resnet(size) -> None:
         close(maps[name], x, 1e-9)
     close(features, x, 1e-9)
     assert torch.equal(features, backbone(images))
+
+
+def test_the_roots_maximum_comes_before_its_relu_and_changes_no_bit() -> None:
+    config = hybrid_config(image_size=(32, 32))
+    root = perturbed(config).backbone.root
+    images = images_for(config, 3)
+
+    def passed(forward: Callable[[Tensor], Tensor]) -> list[Tensor]:
+        root.zero_grad()
+        output = forward(images)
+        (output * torch.linspace(-1, 1, output.numel()).reshape(output.shape)).sum().backward()
+        return [output, *(weight.grad for weight in root.parameters())]
+
+    usual = passed(lambda images: max_pool_same(root.norm(root.conv(images)).relu()))
+    assert (usual[0] == 0).any()  # windows without a positive value are among them
+    assert all(map(torch.equal, passed(root), usual))
 
 
 @pytest.mark.parametrize("pool", POOLS)

@@ -1,6 +1,7 @@
 """DINO and MoCo v3 as learners: what moves and what stays, resumed to the last bit, what is saved, what is refused."""
 
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from vitrail.checkpoint.files import load
 from vitrail.data.augment.settings import Augmentation
 from vitrail.model.build import build, configure
 from vitrail.runs.conduct import conduct
-from vitrail.runs.config import RunConfig
+from vitrail.runs.config import RunConfig, Stage
 from vitrail.runs.execution import Execution
 from vitrail.selfsup.dino import Dino, DinoConfig
 from vitrail.selfsup.dino_head import DinoHead
@@ -41,6 +42,15 @@ def made(folder: Path, kind: str, **changes) -> Loop:
 def dino_of(loop: Loop) -> Dino:
     assert isinstance(loop.state.learner, Dino)
     return loop.state.learner
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_large_view_of_a_stage_has_its_size(tmp_path: Path, kind: str) -> None:
+    config = views_config(kind, stages=(Stage(until=0.5, image_size=(4, 4)),))
+    batches = views_run(tmp_path, config).batches(0)
+    sides = [{view.shape[2] for view in batch.views[:2]} for batch in islice(batches, config.steps)]
+    half = round(0.5 * config.steps)
+    assert sides == [{4}] * half + [{config.model.image_size[0]}] * (config.steps - half)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,7 +15,7 @@ from vitrail.model.contract import Layer, Model
 from vitrail.model.family import ModelConfig
 from vitrail.training.classification import Classification, ClassificationConfig
 from vitrail.training.learner import Learner, Task
-from vitrail.training.muon import Kernel, Muon, deal, orthogonalise
+from vitrail.training.muon import COEFFICIENTS, Kernel, Muon, deal, orthogonalise
 from vitrail.training.optimizers import (
     LARGEST_MUON_RATE,
     OptimizerConfig,
@@ -227,6 +227,19 @@ def test_orthogonal_updates_have_the_directions_of_the_svd_and_singular_values_n
     inner = left.mT @ found @ right.mT  # diagonal if the directions are the same
     off = inner - torch.diag_embed(torch.diagonal(inner, dim1=1, dim2=2))
     assert off.abs().max() < 1e-4
+
+
+def test_each_polynomial_of_muon_is_the_best_for_what_the_one_before_it_leaves() -> None:
+    """By Chebyshev: a best approximation by three terms has its largest error four times, in turn above and below."""
+    low, high = 0.011, 1.0
+    for a, b, c in COEFFICIENTS:
+        x = np.linspace(low, high, 400_001)
+        error = a * x + b * x**3 + c * x**5 - 1
+        largest = np.abs(error).max()
+        signs = np.sign(error[np.abs(error) > 0.998 * largest])
+        assert 1 + np.count_nonzero(np.diff(signs)) == 4
+        low, high = 1 - largest, 1 + largest
+    assert (low, high) == pytest.approx((0.76, 1.24), abs=0.005)
 
 
 def test_muon_moves_the_blocks_kernels_by_orthogonal_matrices_and_the_rest_as_adam_does() -> None:

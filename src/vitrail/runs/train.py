@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +218,7 @@ class Run:
                 channels=config.model.channels,
                 skip_broken=self.allowance,
                 balanced=config.data.balanced,
-                views=config.objective.views(config.model),
+                views=config.objective.views(replace(config.model, image_size=size)),
             )
             for begin, end, size in (*before, (first, last, size))
             if end > start
