@@ -15,7 +15,7 @@ from vitrail.model.contract import Layer, Model
 from vitrail.model.family import ModelConfig
 from vitrail.training.classification import Classification, ClassificationConfig
 from vitrail.training.learner import Learner, Task
-from vitrail.training.muon import COEFFICIENTS, Kernel, Muon, deal, orthogonalise
+from vitrail.training.muon import COEFFICIENTS, SCALE, Kernel, Muon, deal, orthogonalise
 from vitrail.training.optimizers import (
     LARGEST_MUON_RATE,
     OptimizerConfig,
@@ -236,7 +236,7 @@ def test_small_singular_values_become_large_too_whatever_the_scale(scale: float)
     )
     values = torch.logspace(-2.5, 0, 32)
     moved = orthogonalise((scale * left * values @ right)[None])
-    assert torch.linalg.svdvals(moved).min() > 0.7
+    assert torch.linalg.svdvals(moved).min() > 0.65
     assert torch.linalg.svdvals(moved).max() < 1.25
     assert torch.equal(orthogonalise(torch.zeros(1, 4, 8)), torch.zeros(1, 4, 8))
 
@@ -244,7 +244,8 @@ def test_small_singular_values_become_large_too_whatever_the_scale(scale: float)
 def test_each_polynomial_of_muon_is_the_best_for_what_the_one_before_it_leaves() -> None:
     """By Chebyshev: a best approximation by three terms has its largest error four times, in turn above and below."""
     low, high = 0.0026, 1.0
-    for a, b, c in COEFFICIENTS:
+    for number, coefficients in enumerate(COEFFICIENTS, start=1):
+        a, b, c = np.array(coefficients) / (SCALE if number == len(COEFFICIENTS) else 1)
         x = np.linspace(low, high, 400_001)
         error = a * x + b * x**3 + c * x**5 - 1
         largest = np.abs(error).max()
