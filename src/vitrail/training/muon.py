@@ -21,8 +21,8 @@ from vitrail.base.alone import each_alone, may_share
 Matrices = Float[Tensor, "matrix row column"]
 
 # Odd polynomials of degree 5, one after the other: of all of its kind, each brings the singular values that are left by
-# the one before it nearest to 1, the first those from 0.0026 to 1. The last, times 0.9, brings these to 0.68 .. 1.12: the
-# range of the five rounds of one polynomial that Muon was published with, which take longer (docs/log.md).
+# the one before it nearest to 1, the first those from 0.0026 to 1. The last, times 0.9, brings these to 0.68 .. 1.12,
+# the range of the five rounds of one polynomial that Muon was published with, which take longer (docs/log.md).
 SCALE = 0.9
 COEFFICIENTS = (
     (8.40087, -24.83379, 18.41108),
