@@ -209,6 +209,7 @@ def test_freezing_nothing_that_exists_or_everything_is_refused() -> None:
         ({"beta1": 1.0}, "betas must be"),
         ({"clip_norm": 0.0}, "above 0"),
         ({"layer_decay": 0.0}, "above 0 and at most 1"),
+        ({"rest_rate": 0.0}, "rest_rate is 0.0, but must be above 0"),
     ],
 )
 def test_what_does_not_optimise_is_refused(settings: dict, said: str) -> None:
@@ -278,6 +279,17 @@ def test_muon_moves_the_blocks_kernels_by_orthogonal_matrices_and_the_rest_as_ad
                 assert values.max() < 1.3, name
         else:
             assert torch.equal(one, other), name
+
+
+@pytest.mark.parametrize(("name", "blocks", "rest"), [("muon", 4.0, 3.0), ("adam", 1.0, 1.0)])
+def test_beside_muon_blocks_and_the_rest_have_rates_of_their_own(name: str, blocks: float, rest: float) -> None:
+    learner = learner_of(create("Ti/16", num_classes=3, image_size=32, depth=2, seed=0))
+    config = OptimizerConfig(name=name, muon_rate=4.0, rest_rate=3.0)  # type: ignore[arg-type]
+    names = {id(weight): weight_name for weight_name, weight in learner.named_parameters()}
+    for group in parameter_groups(learner, config):
+        for weight in group["params"]:
+            expected = blocks if names[id(weight)] in learner.matrices() else rest
+            assert group["rate_factor"] == expected, names[id(weight)]
 
 
 @pytest.mark.parametrize("threads", [2, 3, 4])

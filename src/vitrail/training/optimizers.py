@@ -47,6 +47,8 @@ class OptimizerConfig:
     """Factor on the learning rate from each layer to the one before it; the head has the full rate."""
     muon_rate: float = 10.0
     """How many times the learning rate the kernels under Muon have."""
+    rest_rate: float = 1.0
+    """How many times the learning rate all other parameters have beside Muon, where Adam moves them."""
     frozen: tuple[str, ...] = ()
     """Parameters that stay as they are, by name, with * for anything: embedding.*, encoder.blocks.0.*."""
 
@@ -70,8 +72,10 @@ class OptimizerConfig:
             raise ConfigError("weight_decay_end needs a weight_decay above 0 to start from.")
         if self.clip_norm is not None and self.clip_norm <= 0:
             raise ConfigError(f"clip_norm is {self.clip_norm}, but must be above 0, or none.")
-        if not 0 < self.muon_rate <= LARGEST_MUON_RATE:
-            raise ConfigError(f"muon_rate is {self.muon_rate}, but must be above 0 and at most {LARGEST_MUON_RATE:g}.")
+        for name in ("muon_rate", "rest_rate"):
+            if not 0 < getattr(self, name) <= LARGEST_MUON_RATE:
+                factor = getattr(self, name)
+                raise ConfigError(f"{name} is {factor}, but must be above 0 and at most {LARGEST_MUON_RATE:g}.")
         if not 0 < self.layer_decay <= 1:
             raise ConfigError(f"layer_decay is {self.layer_decay}, but must be above 0 and at most 1.")
 
@@ -134,7 +138,8 @@ def parameter_groups(learner: Learner, config: OptimizerConfig) -> list[dict[str
             continue
         decay = config.weight_decay if config.decay_on == "all" or is_kernel(name, parameter) else 0.0
         stacked = matrices.get(name, 0)
-        factor = config.layer_decay ** (last - learner.depth_of(name)) * (config.muon_rate if stacked else 1.0)
+        own = config.muon_rate if stacked else config.rest_rate if config.name == "muon" else 1.0
+        factor = config.layer_decay ** (last - learner.depth_of(name)) * own
         settings = {"weight_decay": decay, "rate_factor": factor}
         if config.name == "muon":
             settings |= {"stacked": stacked, "momentum": MUON_MOMENTUM}
