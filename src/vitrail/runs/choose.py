@@ -10,7 +10,7 @@
 | optimiser  | Muon for the blocks and Adam for the rest, both at 0.008: four times the learning rate of 0.002,  |
 |            | at which Adam alone learns best; weight decay 0.05, clip 1                                        |
 | schedule   | a tenth of the rule's length (or of a shorter run) to warm up, then linearly to 0                 |
-| batch      | 64; with fewer than 512 images an eighth of them; from 200,000 images on 256                      |
+| batch      | 64; with fewer than 512 images an eighth of them; from 20,000 images on 128, from 200,000 on 256  |
 | length     | 12 epochs up to 20,000 images, but at least 300 steps; then 240,000 images, at least 2 epochs     |
 | images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all flipped |
 
@@ -26,14 +26,14 @@ from vitrail.training.optimizers import OptimizerConfig
 from vitrail.training.schedules import Schedule
 
 SMALL_SIDE = 64
-MANY_IMAGES = 200_000
+SOME_IMAGES, MANY_IMAGES = 20_000, 200_000
 MUON = OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0, muon_rate=4.0, rest_rate=4.0)
 
 
 def choose(facts: Facts) -> Draft:
     """Return the run that the rule chooses for such data."""
     side = choose_side(facts)
-    batch = choose_batch(facts)
+    batch = choose_batch(facts, most=64 if facts.images < SOME_IMAGES else 128)
     steps = choose_steps(facts, batch)
     return Draft(
         model=choose_model(facts, side),
@@ -50,7 +50,7 @@ def choose_side(facts: Facts) -> int:
     """Return the side that images are brought to, in pixels."""
     if facts.side <= SMALL_SIDE:
         return -(-facts.side // 8) * 8
-    limits = ((MANY_IMAGES, 224), (20_000, 128), (2_000, 96), (0, 64))
+    limits = ((MANY_IMAGES, 224), (SOME_IMAGES, 128), (2_000, 96), (0, 64))
     return next(pixels for least, pixels in limits if facts.images >= least)
 
 
@@ -80,11 +80,11 @@ def choose_augmentation(facts: Facts, side: int) -> Augmentation:
     return Augmentation(area=(0.3, 1.0), antialias=True)
 
 
-def choose_batch(facts: Facts) -> int:
-    """Return the images in a step, an even number."""
+def choose_batch(facts: Facts, *, most: int = 64) -> int:
+    """Return the images in a step, an even number, at most `most` below 200,000 images."""
     if facts.images >= MANY_IMAGES:
         return 256
-    return max(min(64, facts.images // 8) // 2 * 2, 2)
+    return max(min(most, facts.images // 8) // 2 * 2, 2)
 
 
 def choose_steps(facts: Facts, batch: int) -> int:

@@ -8,7 +8,7 @@
 | patch      | an eighth of the side, so that there are 64 tokens; at 224 pixels 16 pixels                       |
 | optimiser  | Muon for the blocks (rate 0.02), Adam for the rest (0.002), weight decay 0.05, clip 1             |
 | schedule   | a tenth of the rule's length (or of a shorter run) to warm up, then by cosine to 0                |
-| batch      | as for `vitrail train`                                                                            |
+| batch      | 64; with fewer than 512 images an eighth of them; from 200,000 images on 256                      |
 | length     | twice as many steps as `vitrail train`                                                            |
 | images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all flipped |
 
@@ -69,7 +69,7 @@ class Rule:
     length: float = 2.0
     """How many times the steps of `vitrail train`."""
     batches: int = 1
-    """How many times the images in a step of `vitrail train`, as far as there are enough."""
+    """How many times the images in a step of the table above, as far as there are enough."""
 
     def __call__(self, facts: Facts) -> Draft:
         """Return a run on such data."""

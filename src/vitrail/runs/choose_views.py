@@ -15,7 +15,7 @@
 | optimiser  | DINO: Adam at 5e-4, weight decay from 0.04 to 0.4, clip 3, as published; under Muon at the rate   |
 |            | of the other objectives its answers became all the same. MoCo: as the other objectives            |
 | heads      | DINO: 4 times the model's width, at most 2,048; MoCo: 8 times, at most 4,096                      |
-| batch      | DINO: as for `vitrail train`; MoCo: four times that, which is where its negatives come from       |
+| batch      | DINO: as the other objectives; MoCo: four times that, which is where its negatives come from      |
 """
 
 import math
