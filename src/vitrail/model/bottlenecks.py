@@ -51,7 +51,8 @@ def root_cost(width: int, channels: int, image_size: Size, *, same: bool) -> Uni
     if same:  # `max_pool_same` pads by itself where one side is even and the other odd, else its input may be a copy
         pool_input = padded(half, 3)[0] if (half[0] - half[1]) % 2 else math.prod(half)
     places = 2 * width * math.prod(halved(half))  # a 64-bit index for each maximum
-    activations = channels * image + width * pool_input + places + (2 * width * math.prod(half) if same else 0)
+    normed = width * math.prod(half) if same else 0
+    activations = channels * image + width * pool_input + places + normed
     macs = conv_macs(channels, width, 7, math.prod(half))
     return Unit(macs=macs, activations=activations, entry=math.prod(image_size) * channels)
 

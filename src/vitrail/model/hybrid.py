@@ -103,6 +103,5 @@ def backbone_costs(config: BackboneConfig, channels: int, image_size: Size) -> l
             activations += unit.width * cells
         size = unit.after
         units.append(unit.cost(activations=activations))
-    if config.blocks:  # the last ReLU's output, of which patches are a copy
-        units.append(Unit(macs=0, activations=config.channels * math.prod(size)))
-    return units
+    # The last ReLU's output, of which patches are a copy; the root's is the first unit's input.
+    return [*units, Unit(macs=0, activations=config.channels * math.prod(size))]
