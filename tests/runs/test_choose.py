@@ -37,6 +37,16 @@ def test_the_rule_is_as_written(images: int, side: int, pixels: int, tokens: int
     assert model.num_tokens == tokens
 
 
+@pytest.mark.parametrize(
+    ("images", "batch", "blocks", "rest"),
+    [(245, 30, 0.008, 0.008), (6_000, 64, 0.008, 0.008), (50_000, 128, 0.008, 0.008), (1_281_167, 256, 0.02, 0.002)],
+)
+def test_batch_and_rates_are_as_written(images: int, batch: int, blocks: float, rest: float) -> None:
+    draft = choose(Facts(images=images, classes=10, channels=3, side=32))
+    rates = draft.schedule.peak * draft.optimizer.muon_rate, draft.schedule.peak * draft.optimizer.rest_rate
+    assert (draft.batch, *rates) == pytest.approx((batch, blocks, rest))
+
+
 def _vit(draft: Draft) -> ViTConfig:
     assert isinstance(draft.model, ViTConfig)
     return draft.model

@@ -8,7 +8,7 @@
 |            | and a small ViT: dim 128, depth 6; from 200,000 images on dim 384, depth 12                       |
 | patch      | 2x2 cells of the root's map (8 pixels); 4x4 at 224 pixels: at most 256 tokens                     |
 | optimiser  | Muon for the blocks and Adam for the rest, both at 0.008: four times the learning rate of 0.002,  |
-|            | at which Adam alone learns best; weight decay 0.05, clip 1                                        |
+|            | at which Adam alone learns best; for the larger model 0.02 and 0.002; weight decay 0.05, clip 1   |
 | schedule   | a tenth of the rule's length (or of a shorter run) to warm up, then linearly to 0                 |
 | batch      | 64; with fewer than 512 images an eighth of them; from 20,000 images on 128, from 200,000 on 256  |
 | length     | 12 epochs up to 20,000 images, but at least 300 steps; then 240,000 images, at least 2 epochs     |
@@ -16,6 +16,8 @@
 
 Measured on two cores; docs/log.md has what was tried.
 """
+
+from dataclasses import replace
 
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
@@ -27,7 +29,7 @@ from vitrail.training.schedules import Schedule
 
 SMALL_SIDE = 64
 SOME_IMAGES, MANY_IMAGES = 20_000, 200_000
-MUON = OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0, muon_rate=4.0, rest_rate=4.0)
+MUON = OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)
 
 
 def choose(facts: Facts) -> Draft:
@@ -39,7 +41,7 @@ def choose(facts: Facts) -> Draft:
         model=choose_model(facts, side),
         preprocessing=preset("huggingface", image_size=(side, side), channels=facts.channels),
         augmentation=choose_augmentation(facts, side),
-        optimizer=MUON,
+        optimizer=MUON if facts.images >= MANY_IMAGES else replace(MUON, muon_rate=4.0, rest_rate=4.0),
         schedule=Schedule(shape="linear", peak=2e-3, warmup_steps=max(steps // 10, 1)),
         batch=batch,
         steps=steps,
