@@ -29,7 +29,7 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.model.cost import cost
 from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
-from vitrail.runs.choose import SMALL_SIDE
+from vitrail.runs.choose import MUON, SMALL_SIDE
 from vitrail.runs.config import FirstHead
 from vitrail.runs.draft import Draft, Facts
 from vitrail.runs.first_head import MOST_IMAGES
@@ -43,7 +43,6 @@ SGD = OptimizerConfig(name="sgd", clip_norm=1.0)
 SMALL_MODEL = 10_000_000
 """Parameters from which on a ViT is adapted as in Table 4."""
 SMALL_RATES = (0.001,)
-MUON = OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)
 HEAD_FACTOR = 10.0
 """How much faster a head learns when nothing else moves."""
 

@@ -8,7 +8,7 @@
 |            | and a small ViT: dim 128, depth 6; from 200,000 images on dim 384, depth 12                       |
 | patch      | 2x2 cells of the root's map (8 pixels); 4x4 at 224 pixels: at most 256 tokens                     |
 | optimiser  | Muon for the blocks and Adam for the rest, both at 0.008: four times the learning rate of 0.002,  |
-|            | at which Adam alone learns best; for the larger model 0.02 and 0.002; weight decay 0.05, clip 1   |
+|            | which Adam alone would have; for the larger model 0.02 and 0.002; weight decay 0.05, clip 1       |
 | schedule   | a tenth of the rule's length (or of a shorter run) to warm up, then linearly to 0                 |
 | batch      | 64; with fewer than 512 images an eighth of them; from 20,000 images on 128, from 200,000 on 256  |
 | length     | 12 epochs up to 20,000 images, but at least 300 steps; then 240,000 images, at least 2 epochs     |

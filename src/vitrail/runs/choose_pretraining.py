@@ -9,20 +9,20 @@
 | optimiser  | Muon for the blocks (rate 0.02), Adam for the rest (0.002), weight decay 0.05, clip 1             |
 | schedule   | a tenth of the rule's length (or of a shorter run) to warm up, then by cosine to 0                |
 | batch      | 64; with fewer than 512 images an eighth of them; from 200,000 images on 256                      |
-| length     | twice as many steps as `vitrail train`                                                            |
+| length     | twice as many images as `vitrail train`                                                           |
 | images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all flipped |
 
 Each objective has an entry in `RULES`, which may differ from this table.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
 from vitrail.model.family import ModelConfig
-from vitrail.runs.choose import choose_augmentation, choose_batch, choose_model, choose_side, choose_steps
+from vitrail.runs.choose import MUON, choose_augmentation, choose_batch, choose_model, choose_side, choose_steps
 from vitrail.runs.choose_views import (
     DINO_OPTIMIZER,
     DINO_RATE,
@@ -61,13 +61,11 @@ class Rule:
     objective: Callable[[Facts, int], SelfSupervisedConfig]
     model: Callable[[Facts, int], ModelConfig] = plain_model
     augmentation: Callable[[Facts, int], Augmentation] = choose_augmentation
-    optimizer: OptimizerConfig = field(
-        default_factory=lambda: OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)
-    )
+    optimizer: OptimizerConfig = MUON
     peak: float = 2e-3
     """The highest learning rate."""
     length: float = 2.0
-    """How many times the steps of `vitrail train`."""
+    """How many times the images of `vitrail train`."""
     batches: int = 1
     """How many times the images in a step of the table above, as far as there are enough."""
 
