@@ -12,12 +12,13 @@ hours a seed. For each seed there are these starts, each of --minutes (but for t
 | masked-patch with 15% of patches corrupted                | rate       |
 | masked-patch for a third of the minutes                   | steps      |
 | supervised, by `vitrail train` on other data (--other)    | supervised |
+| none: from scratch, with the encoder of the objectives    | encoder    |
 
 Each start is measured by few-shot accuracy of its frozen features, and by `vitrail finetune` for --finetune-minutes
-with 1%, 10% and 100% of the labels. Against them, with the same labels and the same total time: the encoder of the
-objectives from scratch, and the rule of `vitrail train`. All runs are folders under --out, and every figure is written
-to figures.json there at once: called again after any stop, what is finished is read and the rest resumes. With
-figures.json alone, also on another machine, only what it lacks is trained.
+with 1%, 10% and 100% of the labels. Against them, with the same labels and the same total time: the rule of `vitrail
+train`, from scratch, and the part `encoder`, which for DINO and MoCo is nearly the same. All runs are folders under
+--out, and every figure is written to figures.json there at once: called again after any stop, what is finished is read
+and the rest resumes. With figures.json alone, also on another machine, only what it lacks is trained.
 """
 
 import argparse
@@ -36,8 +37,8 @@ from vitrail.base.settings import to_dict
 from vitrail.runs.choose_pretraining import RULES
 from vitrail.training.endings import StoppedError
 
-PARTS = ("objectives", "targets", "rate", "steps", "supervised")
-SCRATCH = ("scratch, same encoder", "scratch, the rule")
+PARTS = ("objectives", "targets", "rate", "steps", "supervised", "encoder")
+RULE, ENCODER = "scratch, the rule", "scratch, same encoder"
 TOTAL = "all labels"
 
 
@@ -64,8 +65,14 @@ def starts(args: argparse.Namespace) -> list[Start]:
         "rate": [Start(name="masked-patch, rate 0.15", settings={"objective.rate": 0.15}, **masked)],
         "steps": [Start(name="masked-patch, a third of the time", objective="masked-patch", minutes=args.minutes / 3)],
         "supervised": [Start(name="supervised, other data", minutes=args.minutes)] if args.other else [],
+        "encoder": [],
     }
     return [start for part in args.parts for start in parts[part]]
+
+
+def scratch_rows(args: argparse.Namespace) -> list[str]:
+    """List what is trained from scratch."""
+    return [ENCODER, RULE] if "encoder" in args.parts else [RULE]
 
 
 class Study:
@@ -98,9 +105,9 @@ class Study:
                 for share in args.shares:
                     finetuned = partial(self.finetuned, model, folder, share, seed)
                     self.measure(seed, start.name, label(share), finetuned)
-            for row, settings in zip(SCRATCH, (self.encoder, {}), strict=True):
+            for row in scratch_rows(args):
                 for share in args.shares:
-                    self.measure(seed, row, label(share), partial(self.scratch, row, settings, share, seed))
+                    self.measure(seed, row, label(share), partial(self.scratch, row, share, seed))
 
     def pretrained(self, start: Start, folder: Path, seed: int) -> Path:
         """Return the model file of a start, trained when the first figure asks for it."""
@@ -130,7 +137,7 @@ class Study:
             )
         )
 
-    def scratch(self, row: str, settings: dict[str, Any], share: float, seed: int) -> float:
+    def scratch(self, row: str, share: float, seed: int) -> float:
         """Return the accuracy of training with a share of the labels for the whole time."""
         return accuracy(
             vitrail.train(
@@ -140,7 +147,7 @@ class Study:
                 minutes=self.args.minutes + self.args.finetune_minutes,
                 seed=seed,
                 threads=self.args.threads,
-                settings=settings,
+                settings=self.encoder if row == ENCODER else {},
                 out=self.args.out / f"{row.replace(', ', '-').replace(' ', '-')}-{share:g}-{seed}",
             )
         )
@@ -188,7 +195,7 @@ def same_encoder(config: Any) -> dict[str, Any]:
 def hours(args: argparse.Namespace) -> float:
     """Return how long the whole study takes, without few-shot evaluations, which take seconds."""
     learning = sum(start.minutes + len(args.shares) * args.finetune_minutes for start in starts(args))
-    scratch = len(SCRATCH) * len(args.shares) * (args.minutes + args.finetune_minutes)
+    scratch = len(scratch_rows(args)) * len(args.shares) * (args.minutes + args.finetune_minutes)
     return args.seeds * (learning + scratch) / 60
 
 

@@ -6,6 +6,7 @@ from vitrail.base.errors import ConfigError
 from vitrail.recipes.names import find_pretraining, find_recipe
 from vitrail.recipes.selfsup import SELFSUP
 from vitrail.runs.draft import Facts
+from vitrail.selfsup.mae import DecoderConfig
 
 FACTS = Facts(images=50_000, classes=0, channels=3, side=32)
 
@@ -27,6 +28,12 @@ def test_the_published_autoencoder_has_its_numbers() -> None:
     assert (draft.objective.rate, draft.objective.decoder.dim, draft.objective.decoder.depth) == (0.75, 512, 8)
     assert draft.steps * 4096 / 1_281_167 == pytest.approx(1600, rel=0.01)
     assert draft.schedule.warmup_steps * 4096 / 1_281_167 == pytest.approx(40, rel=0.01)
+
+
+def test_small_autoencoders_decode_with_one_block_of_half_the_width() -> None:
+    for draft in (find_pretraining("mae-cifar10", None)(FACTS), find_pretraining(None, "mae")(FACTS)):
+        assert draft.model.dim == 128
+        assert draft.objective.decoder == DecoderConfig(dim=64, depth=1, num_heads=2, mlp_dim=128)
 
 
 @pytest.mark.parametrize("name", SELFSUP)

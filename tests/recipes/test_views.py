@@ -9,7 +9,8 @@ import vitrail
 from vitrail.recipes.unlabelled import UNLABELLED
 from vitrail.runs.choose import choose_model
 from vitrail.runs.choose_pretraining import find_rule
-from vitrail.runs.choose_views import prototypes_for
+from vitrail.runs.choose_views import prototypes_for, small_first
+from vitrail.runs.config import Stage
 from vitrail.runs.draft import Facts
 from vitrail.selfsup.dino import DinoConfig
 from vitrail.selfsup.moco import MocoConfig
@@ -68,12 +69,30 @@ def test_the_rule_of_each_follows_the_data() -> None:
     assert dino.model == replace(supervised, pool="class-token", class_token=True)
     assert dino.augmentation.blur == 0
     assert (dino.batch, moco.batch) == (64, 256)
+    assert moco.stages == (Stage(until=0.9, image_size=(16, 16)),)
+    assert dino.stages == ()
     photos = find_rule("dino")(Facts(images=20_000, classes=0, channels=3, side=300))
     assert photos.augmentation.blur == 1
     assert photos.augmentation.blur_deviation[1] == pytest.approx(2 * 128 / 224)
     few = find_rule("moco")(Facts(images=9, classes=0, channels=1, side=28))
     assert few.batch <= 9
     few.objective.check_batch(few.batch, whole=True)
+
+
+def test_small_images_come_first_in_whole_patches() -> None:
+    halves = {24: None, 32: 16, 40: 16, 56: 24, 64: 32, 96: 48, 224: 112}
+    for side, half in halves.items():
+        assert [stage.image_size for stage in small_first(side)] == ([] if half is None else [(half, half)])
+
+
+def test_another_size_or_model_has_no_stages(tmp_path: Path) -> None:
+    few = {"objective": "moco", "fraction": 0.01, "steps": 2, "probe": "none", "quiet": True}
+    small = {"model.depth": 1, "objective.hidden": 8}
+    runs = [
+        vitrail.pretrain("sample", out=tmp_path / str(number), settings=small, **few, **size)
+        for number, size in enumerate(({}, {"image_size": 24}))
+    ]
+    assert [len(run.config.stages) for run in runs] == [1, 0]
 
 
 @pytest.mark.parametrize("name", ["dino-S/16", "moco-S/16", "dino-photos", "moco-cifar10"])

@@ -10,9 +10,9 @@ from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import preset
 from vitrail.model.backbone import BackboneConfig
 from vitrail.model.config import ViTConfig
+from vitrail.runs.choose import SMALL_MUON
 from vitrail.runs.config import Stage
 from vitrail.runs.draft import Draft, Facts
-from vitrail.training.optimizers import OptimizerConfig
 from vitrail.training.schedules import Schedule
 
 NAME = "backbone"
@@ -42,7 +42,7 @@ def backbone(facts: Facts) -> Draft:
         ),
         preprocessing=preset("huggingface", image_size=(SIDE, SIDE), channels=facts.channels),
         augmentation=Augmentation(area=(0.35, 1.0), antialias=True),
-        optimizer=OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0),
+        optimizer=SMALL_MUON,
         schedule=Schedule(shape="linear", peak=2e-3, warmup_steps=steps // 10),
         batch=BATCH,
         steps=steps,

@@ -16,16 +16,16 @@ from vitrail.model.cost import cost
 from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.recipes.paper import PRETRAINING_BATCH
+from vitrail.runs.choose import MUON
+from vitrail.runs.choose_pretraining import small_mae
+from vitrail.runs.config import Stage
 from vitrail.runs.draft import Draft, Facts
 from vitrail.runs.plan import FLOPS_PER_MAC
-from vitrail.selfsup.mae import DecoderConfig, MAEConfig
+from vitrail.selfsup.mae import MAEConfig
 from vitrail.selfsup.masked_patch import MaskedPatchConfig
 from vitrail.selfsup.objective import SelfSupervisedConfig
 from vitrail.training.optimizers import OptimizerConfig
 from vitrail.training.schedules import Schedule
-
-SMALL = OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)
-"""The optimiser of `vitrail train` on small data; for these objectives it was not compared with others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,8 @@ class SelfSupRecipe:
     """The result in the paper of the method; empty if it has none."""
     way: PresetName | None = None
     """How images are prepared; None for the reference release's way at 224 pixels, else Hugging Face's."""
+    stages: tuple[Stage, ...] = ()
+    """Parts of the run with smaller images."""
 
     @property
     def kind(self) -> str:
@@ -72,6 +74,7 @@ class SelfSupRecipe:
             schedule=self.schedule,
             batch=self.batch,
             steps=self.steps,
+            stages=self.stages,
         )
 
 
@@ -111,7 +114,7 @@ def _small(name: str, objective: SelfSupervisedConfig, side: int, patch: int, da
         model=small_model(side, patch),
         image_size=(side, side),
         augmentation=crop if side <= 32 else Augmentation(area=(0.3, 1.0), antialias=True),
-        optimizer=SMALL,
+        optimizer=MUON,
         schedule=Schedule(shape="cosine", peak=2e-3, warmup_steps=1000),
         batch=64,
         steps=30_000,
@@ -149,7 +152,7 @@ def _recipes() -> dict[str, SelfSupRecipe]:
             published="83.6% on ImageNet after fine-tuning",
         ),
     ]
-    for objective in (masked, MAEConfig(decoder=DecoderConfig(dim=64, depth=2, num_heads=2, mlp_dim=128))):
+    for objective in (masked, small_mae(128)):
         recipes += [
             _small(f"{objective.kind}-cifar10", objective, 32, 4, "CIFAR-10"),
             _small(f"{objective.kind}-fashion-mnist", objective, 28, 4, "Fashion-MNIST"),

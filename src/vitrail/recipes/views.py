@@ -12,17 +12,17 @@ from dataclasses import replace
 
 from vitrail.model.build import configure
 from vitrail.model.family import ModelConfig
-from vitrail.recipes.selfsup import SMALL, SelfSupRecipe
-from vitrail.runs.choose import choose_model
+from vitrail.recipes.selfsup import SelfSupRecipe
+from vitrail.runs.choose import MUON, choose_model
 from vitrail.runs.choose_views import (
     DINO_OPTIMIZER,
     DINO_RATE,
-    MOCO_AREA,
     dino_for,
     first_view,
     local_view,
     moco_for,
     second_view,
+    small_first,
     token_model,
 )
 from vitrail.runs.draft import Facts
@@ -101,12 +101,13 @@ def _small(kind: str, data: str, images: int, side: int, title: str) -> SelfSupR
         objective=dino_for(facts, side, width) if dino else moco_for(side, width),
         model=lambda channels: model(replace(facts, channels=channels), side),
         image_size=(side, side),
-        augmentation=first_view(side) if dino else first_view(side, MOCO_AREA),
-        optimizer=DINO_OPTIMIZER if dino else SMALL,
+        augmentation=first_view(side),
+        optimizer=DINO_OPTIMIZER if dino else MUON,
         schedule=Schedule(peak=DINO_RATE if dino else 2e-3, warmup_steps=1000 if dino else 400),
         batch=64 if dino else 256,
         steps=15_000 if dino else 5_000,
         about=f"{kind} on {title}, {side} px",
+        stages=() if dino else small_first(side),
     )
 
 

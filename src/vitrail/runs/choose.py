@@ -30,6 +30,8 @@ from vitrail.training.schedules import Schedule
 SMALL_SIDE = 64
 SOME_IMAGES, MANY_IMAGES = 20_000, 200_000
 MUON = OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)
+SMALL_MUON = replace(MUON, muon_rate=4.0, rest_rate=4.0)
+"""For models that `choose_model` makes of fewer than 200,000 images."""
 
 
 def choose(facts: Facts) -> Draft:
@@ -41,7 +43,7 @@ def choose(facts: Facts) -> Draft:
         model=choose_model(facts, side),
         preprocessing=preset("huggingface", image_size=(side, side), channels=facts.channels),
         augmentation=choose_augmentation(facts, side),
-        optimizer=MUON if facts.images >= MANY_IMAGES else replace(MUON, muon_rate=4.0, rest_rate=4.0),
+        optimizer=MUON if facts.images >= MANY_IMAGES else SMALL_MUON,
         schedule=Schedule(shape="linear", peak=2e-3, warmup_steps=max(steps // 10, 1)),
         batch=batch,
         steps=steps,
