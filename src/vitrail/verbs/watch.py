@@ -13,6 +13,7 @@ from vitrail.model.cost import cost
 from vitrail.model.patches import size_text
 from vitrail.runs.config import RunConfig
 from vitrail.runs.train import Run
+from vitrail.training import pacing
 from vitrail.verbs.collapse import collapse_notes
 
 Words = Callable[[str], str]
@@ -25,7 +26,7 @@ class Watcher:
     """Shows the measurements of a run as they come: a bar on a terminal, plain lines elsewhere; all on stderr."""
 
     def __init__(self, config: RunConfig, *, quiet: bool, words: Words = str) -> None:
-        self.steps, self.quiet, self.words = config.steps, quiet, words
+        self.steps, self.stages, self.quiet, self.words = config.steps, config.stage_costs, quiet, words
         self.values: dict[str, float] = {}
         self.warned: set[str] = set()
         self.printed = self.began = time.monotonic()
@@ -35,7 +36,7 @@ class Watcher:
         if console.is_terminal and not quiet:
             columns = (BarColumn(), TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.description}"))
             self.bar = Progress(*columns, TimeRemainingColumn(), console=console)
-            self.task = self.bar.add_task("", total=self.steps)
+            self.task = self.bar.add_task("", total=self.work(self.steps))
 
     def __enter__(self) -> "Watcher":
         """Start to draw."""
@@ -72,7 +73,7 @@ class Watcher:
         if "planned_steps" in values:
             self.steps = int(values["planned_steps"])
             if self.bar is not None:
-                self.bar.update(self.task, total=self.steps)
+                self.bar.update(self.task, total=self.work(self.steps))
             return
         self.values |= values
         for name, sentence in collapse_notes(values, step, self.steps).items():
@@ -83,13 +84,21 @@ class Watcher:
             return
         text = describe(self.values)
         if self.bar is not None:
-            self.bar.update(self.task, completed=step, description=text)
+            self.bar.update(self.task, completed=self.work(step), description=text)
             return
         now, evaluated = time.monotonic(), any(name.startswith(("val_", "probe_")) for name in values)
         if evaluated or now - self.printed >= QUIET_SECONDS:
             self.printed = now
-            left = (now - self.began) / max(step - self.first, 1) * (self.steps - step)
-            line(f"step {step}/{self.steps}  {text}  {left:.0f} s left")
+            line(f"step {step}/{self.steps}  {text}  {self.left(step, now):.0f} s left")
+
+    def work(self, step: int) -> float:
+        """Return what the steps before one cost together; those with smaller images cost less."""
+        return pacing.cost(step, self.stages)
+
+    def left(self, step: int, now: float) -> float:
+        """Return the seconds until the end, at the speed so far."""
+        done = self.work(step) - self.work(self.first)
+        return (now - self.began) * (self.work(self.steps) - self.work(step)) / done if done else 0.0
 
 
 def describe(values: dict[str, float]) -> str:
@@ -124,7 +133,7 @@ def print_choices(run: Run, words: Words = str) -> None:
     lines = {
         "data": f"{data.train.where}: {len(data.train)} images{classes}; held out: {evaluation}",
         "model": f"{model.summary}, {counted(need.parameters)} parameters, {counted(need.macs, 'MACs')} an image",
-        "images": f"{size_text(config.preprocessing.image_size)} pixels, {model.channels} channels",
+        "images": f"{size_text(config.preprocessing.image_size)} pixels, {model.channels} channels{smaller(config)}",
         "length": f"{config.steps} steps of {config.batch} images, {config.epochs:.1f} epochs",
         "learning": f"{config.optimizer.name}, rate {config.schedule.peak:g} ({config.schedule.shape}, "
         f"{config.schedule.warmup_steps} steps of warm-up), weight decay {config.optimizer.weight_decay:g}",
@@ -138,6 +147,11 @@ def print_choices(run: Run, words: Words = str) -> None:
         notes.append("the best weights are chosen on the test images, so their accuracy will be a little too high.")
     for note in notes:
         line(f"vitrail: {words(note)}")
+
+
+def smaller(config: RunConfig) -> str:
+    """Name the stages with smaller images."""
+    return "".join(f"; {size_text(size)} until step {end}" for _, end, size in config.phases[:-1])
 
 
 def regularisation(config: RunConfig) -> str:
