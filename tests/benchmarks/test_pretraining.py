@@ -42,19 +42,8 @@ def test_a_tiny_study_runs_whole_and_is_read_again(
 ) -> None:
     data, out = made_archive(tmp_path / "made.npz"), tmp_path / "study"
     words = ["pretraining.py", str(data), "--other", str(data), "--minutes", "0.02", "--finetune-minutes", "0.02"]
-    words += [
-        "--objectives",
-        "mae",
-        "--parts",
-        "objectives",
-        "rate",
-        "supervised",
-        "encoder",
-        "--seeds",
-        "1",
-        "--shares",
-        "1",
-    ]
+    words += ["--objectives", "mae", "--parts", "objectives", "rate", "supervised", "encoder"]
+    words += ["--seeds", "1", "--shares", "1"]
     words += ["--shots", "1", "--batch", "6", "--threads", "1", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", words)
     study.main()

@@ -2,16 +2,21 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import vitrail
+from vitrail.model.cost import cost
 from vitrail.recipes.unlabelled import UNLABELLED
 from vitrail.runs.choose import choose_model
 from vitrail.runs.choose_pretraining import find_rule
 from vitrail.runs.choose_views import prototypes_for, small_first
 from vitrail.runs.config import Stage
+from vitrail.runs.data import RunData
+from vitrail.runs.data_config import DataConfig
 from vitrail.runs.draft import Facts
+from vitrail.runs.request import Request, complete
 from vitrail.selfsup.dino import DinoConfig
 from vitrail.selfsup.moco import MocoConfig
 
@@ -85,14 +90,30 @@ def test_small_images_come_first_in_whole_patches() -> None:
         assert [stage.image_size for stage in small_first(side)] == ([] if half is None else [(half, half)])
 
 
-def test_another_size_or_model_has_no_stages(tmp_path: Path) -> None:
-    few = {"objective": "moco", "fraction": 0.01, "steps": 2, "probe": "none", "quiet": True}
+def test_small_images_count_by_their_size_in_the_cost() -> None:
+    recipe = UNLABELLED["moco-cifar10"]
+    model = recipe.model(3)
+    macs = [cost(replace(model, image_size=(side, side))).macs for side in (16, 32)]
+    each = 6 * (0.9 * macs[0] + 0.1 * macs[1]) * (2 + 2 / 3)  # two views, and two of the slow encoder without gradients
+    assert recipe.exaflops == pytest.approx(each * 5_000 * 256 / 1e18)
+
+
+@pytest.mark.parametrize(
+    ("request_", "stages"),
+    [({}, 1), ({"image_size": (32, 32)}, 1), ({"image_size": (24, 24)}, 0), ({"model": "Ti/16"}, 0)],
+)
+def test_another_size_or_model_has_no_stages(request_: dict[str, Any], stages: int) -> None:
+    data = RunData(train=vitrail.data.open_splits("sample")["train"], evaluation=None)
+    request = Request(recipe=find_rule("moco"), labels=False, **request_)
+    assert len(complete(request, DataConfig(where="made"), data).stages) == stages
+
+
+def test_a_run_that_begins_with_small_images_ends(tmp_path: Path) -> None:
     small = {"model.depth": 1, "objective.hidden": 8}
-    runs = [
-        vitrail.pretrain("sample", out=tmp_path / str(number), settings=small, **few, **size)
-        for number, size in enumerate(({}, {"image_size": 24}))
-    ]
-    assert [len(run.config.stages) for run in runs] == [1, 0]
+    run = vitrail.pretrain(
+        "sample", objective="moco", fraction=0.01, steps=2, probe="none", settings=small, out=tmp_path, quiet=True
+    )
+    assert (len(run.config.stages), run.result.steps) == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["dino-S/16", "moco-S/16", "dino-photos", "moco-cifar10"])

@@ -6,7 +6,7 @@ Beside it, the published run of masked autoencoders: batch 4096, 1600 epochs of 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.preprocessing import PresetName, preset
@@ -58,9 +58,12 @@ class SelfSupRecipe:
     @property
     def exaflops(self) -> float:
         """The arithmetic of the whole run, for images of 3 channels."""
-        model = self.model(3)
-        macs = cost(model).macs * self.objective.flops_factor(model)
-        return float(FLOPS_PER_MAC * macs * self.steps * self.batch / 1e18)
+        model, macs, begin = self.model(3), 0.0, 0.0
+        sizes = [*((stage.until, stage.image_size) for stage in self.stages), (1.0, self.image_size)]
+        for end, size in sizes:
+            macs += (end - begin) * cost(replace(model, image_size=size)).macs
+            begin = end
+        return float(FLOPS_PER_MAC * macs * self.objective.flops_factor(model) * self.steps * self.batch / 1e18)
 
     def __call__(self, facts: Facts) -> Draft:
         """Return the run on data with these facts."""

@@ -48,7 +48,7 @@ def complete(request: Request, data_config: DataConfig, data: RunData) -> RunCon
     facts = facts_of(data, request.channels)
     facts = facts if request.labels else replace(facts, classes=0)
     size, draft = request.image_size, request.recipe(facts)
-    if request.model is not None or size is not None:
+    if request.model is not None or size not in (None, draft.preprocessing.image_size):
         draft = replace(draft, stages=())  # the recipe's are made for its own images and patches
     if request.model is not None:
         size = size or draft.preprocessing.image_size
