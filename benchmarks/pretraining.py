@@ -1,6 +1,6 @@
 """What pre-training without labels is worth: each objective for N minutes, then few labels, against from scratch.
 
-    python benchmarks/pretraining.py DATA [--other OTHER] [--minutes 30] [--finetune-minutes 5] [--seeds 3]
+    python benchmarks/pretraining.py DATA [--other OTHER] [--minutes 30] [--finetune-minutes 5] [--seeds 0 1 2]
 
 One command runs the whole study and prints before the first step how long it will take: with its defaults nine to ten
 hours a seed. For each seed there are these starts, each of --minutes (but for the shorter one):
@@ -97,7 +97,7 @@ class Study:
     def run(self) -> None:
         """Measure everything, seed by seed."""
         args = self.args
-        for seed in range(args.seeds):
+        for seed in args.seeds:
             for start in starts(args):
                 folder = args.out / f"{start.name.replace(', ', '-').replace(' ', '-')}-{seed}"
                 model = cache(partial(self.pretrained, start, folder, seed))
@@ -196,7 +196,7 @@ def hours(args: argparse.Namespace) -> float:
     """Return how long the whole study takes, without few-shot evaluations, which take seconds."""
     learning = sum(start.minutes + len(args.shares) * args.finetune_minutes for start in starts(args))
     scratch = len(scratch_rows(args)) * len(args.shares) * (args.minutes + args.finetune_minutes)
-    return args.seeds * (learning + scratch) / 60
+    return len(args.seeds) * (learning + scratch) / 60
 
 
 def main() -> None:
@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--other", help="data with labels for supervised pre-training")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--finetune-minutes", type=float, default=5.0)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--shots", type=int, default=10)
     parser.add_argument("--batch", type=int, default=None, help="images in a step with labels; 1%% may need fewer")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.01, 0.1, 1.0])
@@ -214,7 +214,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("runs/pretraining"))
     args = parser.parse_args()
-    print(f"{len(starts(args))} starts, {args.seeds} seeds: about {hours(args):.1f} hours, less what is finished.")
+    print(f"{len(starts(args))} starts, {len(args.seeds)} seeds: about {hours(args):.1f} hours, less what is finished.")
     study = Study(args)
     try:
         study.run()
