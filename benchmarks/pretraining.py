@@ -12,11 +12,12 @@ hours a seed. For each seed there are these starts, each of --minutes (but for t
 | masked-patch with 15% of patches corrupted                | rate       |
 | masked-patch for a third of the minutes                   | steps      |
 | supervised, by `vitrail train` on other data (--other)    | supervised |
+| none: from scratch, by the rule of `vitrail train`        | scratch    |
 | none: from scratch, with the encoder of the objectives    | encoder    |
 
 Each start is measured by few-shot accuracy of its frozen features, and by `vitrail finetune` for --finetune-minutes
-with 1%, 10% and 100% of the labels. Against them, with the same labels and the same total time: the rule of `vitrail
-train`, from scratch, and the part `encoder`, which for DINO and MoCo is nearly the same. All runs are folders under
+with 1%, 10% and 100% of the labels. Against them, with the same labels and the same total time: the parts `scratch` and
+`encoder`, which for DINO and MoCo are nearly the same. All runs are folders under
 --out, and every figure is written to figures.json there at once: called again after any stop, what is finished is read
 and the rest resumes. With figures.json alone, also on another machine, only what it lacks is trained.
 """
@@ -37,7 +38,7 @@ from vitrail.base.settings import to_dict
 from vitrail.runs.choose_pretraining import RULES
 from vitrail.training.endings import StoppedError
 
-PARTS = ("objectives", "targets", "rate", "steps", "supervised", "encoder")
+PARTS = ("objectives", "targets", "rate", "steps", "supervised", "scratch", "encoder")
 RULE, ENCODER = "scratch, the rule", "scratch, same encoder"
 TOTAL = "all labels"
 
@@ -65,6 +66,7 @@ def starts(args: argparse.Namespace) -> list[Start]:
         "rate": [Start(name="masked-patch, rate 0.15", settings={"objective.rate": 0.15}, **masked)],
         "steps": [Start(name="masked-patch, a third of the time", objective="masked-patch", minutes=args.minutes / 3)],
         "supervised": [Start(name="supervised, other data", minutes=args.minutes)] if args.other else [],
+        "scratch": [],
         "encoder": [],
     }
     return [start for part in args.parts for start in parts[part]]
@@ -72,7 +74,8 @@ def starts(args: argparse.Namespace) -> list[Start]:
 
 def scratch_rows(args: argparse.Namespace) -> list[str]:
     """List what is trained from scratch."""
-    return [ENCODER, RULE] if "encoder" in args.parts else [RULE]
+    rows = {"scratch": RULE, "encoder": ENCODER}
+    return [row for part, row in rows.items() if part in args.parts]
 
 
 class Study:
