@@ -15,7 +15,13 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 
 def _arguments(**changes) -> argparse.Namespace:
-    given = {"minutes": 30.0, "finetune_minutes": 5.0, "seeds": [0, 1, 2], "shares": [0.01, 0.1, 1.0], "other": "photos"}
+    given = {
+        "minutes": 30.0,
+        "finetune_minutes": 5.0,
+        "seeds": [0, 1, 2],
+        "shares": [0.01, 0.1, 1.0],
+        "other": "photos",
+    }
     return argparse.Namespace(**given | {"parts": study.PARTS, "objectives": list(study.RULES)} | changes)
 
 

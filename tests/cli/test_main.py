@@ -112,6 +112,21 @@ def test_ctrl_c_is_exit_code_130(monkeypatch, capsys) -> None:
     assert capsys.readouterr().err == "vitrail: stopped by Ctrl-C.\n"
 
 
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_that_an_import_swallowed_ends_a_command_all_the_same(name, code, monkeypatch, capsys) -> None:
+    def work(*_):
+        with contextlib.suppress(BaseException):  # as torch does while it imports numpy
+            os.kill(os.getpid(), getattr(signal, name))
+            time.sleep(10)
+        raise AttributeError("module 'numpy' has no attribute 'matrix'")
+
+    monkeypatch.setattr(cli, "_dispatch", work)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    assert main(["models"]) == code
+    assert capsys.readouterr().err == f"vitrail: stopped by {'Ctrl-C' if name == 'SIGINT' else name}.\n"
+    assert {number: signal.getsignal(number) for number in handlers} == handlers
+
+
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_ends_a_command_as_ctrl_c_does(name, code, monkeypatch, capsys, tmp_path) -> None:
     number, path = getattr(signal, name), tmp_path / "x.csv"

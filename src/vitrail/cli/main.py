@@ -13,7 +13,7 @@ from vitrail import __version__
 from vitrail.base.errors import VitrailError, did_you_mean
 from vitrail.cli.names import in_flags
 from vitrail.cli.say import fail, show, spoken_logs
-from vitrail.cli.stopped import exit_code, signal_name, stopped_by_signals
+from vitrail.cli.stopped import signal_name, signal_number, stopped_by_signals
 from vitrail.cli.streams import standard_streams, text_width
 
 # Verb -> what it does, in a line. Its module is imported when it is called: `vitrail --help` never waits for torch.
@@ -56,20 +56,23 @@ def main(arguments: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
+    signals: list[int] = []
     with standard_streams(), spoken_logs():
         try:
             try:
-                with stopped_by_signals():
+                with stopped_by_signals(signals):
                     return _dispatch(words)
             finally:
                 sys.stdout.flush()
         except VitrailError as error:
             return _fail(str(error), error.exit_code, debug)
         except KeyboardInterrupt as stop:
-            return _fail(f"stopped by {signal_name(stop)}.", exit_code(stop), debug)
+            return _stopped(signal_number(stop), debug)
         except OSError as error:
             return _fail(_system_error(error), 2 if error.errno in _OF_PATHS else 1, debug)
         except Exception as error:  # the last line of defence: the user never sees a traceback without requesting it
+            if signals:  # a library that was being imported caught it, and lacks a part of itself now
+                return _stopped(signals[0], debug)
             if _is_memory(error):
                 return _fail("there is not enough memory for this; use a smaller model, image or batch.", 1, debug)
             return _fail(f"{type(error).__name__}: {error} (run with --debug for the traceback).", 1, debug)
@@ -126,6 +129,11 @@ def _fail(sentence: str, code: int, debug: bool) -> int:
         traceback.print_exc()
     fail(sentence)
     return code
+
+
+def _stopped(number: int, debug: bool) -> int:
+    """Say which signal ended the command; the code is 128 and the signal, as shells count."""
+    return _fail(f"stopped by {signal_name(number)}.", 128 + number, debug)
 
 
 def _system_error(error: OSError) -> str:

@@ -22,7 +22,7 @@ from vitrail.base.numbers import MANY, MOST_BATCH, MOST_WORKERS, check_whole
 from vitrail.cli.engine_flags import EngineFlags, engine_choice
 from vitrail.cli.flags import Positional, Switch, Weights, flag, parse_size
 from vitrail.cli.say import say, show
-from vitrail.cli.stopped import exit_code, signal_name
+from vitrail.cli.stopped import signal_name, signal_number
 from vitrail.cli.streams import nobody_reads, read_stdin
 from vitrail.prediction.writers import check_predictions
 
@@ -185,9 +185,10 @@ def _to_file(arguments: Arguments, out: str) -> int:
             stdin=read_stdin,
         )
     except KeyboardInterrupt as stop:
+        number = signal_number(stop)
         if os.environ.get("RANK", "0") == "0":
-            say(f"stopped by {signal_name(stop)}; what was answered is kept, and the same command resumes.")
-        return exit_code(stop)
+            say(f"stopped by {signal_name(number)}; what was answered is kept, and the same command resumes.")
+        return 128 + number
     if outcome is None:
         return 0
     for name, reason in outcome.failures:

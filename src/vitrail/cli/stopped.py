@@ -1,5 +1,6 @@
 """SIGTERM and a closed terminal end a command as Ctrl-C does: half-written files are removed, and the code says why.
 
+Signals are also noted: libraries catch what is raised while they are imported, and then fail later for want of a part.
 Verbs that train, and the server, listen for themselves while they work. Ranks are ended by torchrun.
 """
 
@@ -22,22 +23,22 @@ class Stopped(KeyboardInterrupt):
         self.number = number
 
 
-def exit_code(stop: KeyboardInterrupt) -> int:
-    """Return 128 and the signal, as shells count."""
-    return 128 + (stop.number if isinstance(stop, Stopped) else signal.SIGINT)
+def signal_number(stop: KeyboardInterrupt) -> int:
+    """Return the signal that stopped the command."""
+    return stop.number if isinstance(stop, Stopped) else signal.SIGINT
 
 
-def signal_name(stop: KeyboardInterrupt) -> str:
-    """Return what stopped the command."""
-    return signal.Signals(stop.number).name if isinstance(stop, Stopped) else "Ctrl-C"
+def signal_name(number: int) -> str:
+    """Return what a user calls a signal."""
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
 @contextmanager
-def stopped_by_signals() -> Iterator[None]:
-    """Raise `Stopped` for a signal while the block lasts; a second one ends the process at once.
+def stopped_by_signals(noted: list[int]) -> Iterator[None]:
+    """Raise `Stopped` for a signal while the block lasts, and note its number; a second one ends the process at once.
 
-    A signal that is ignored, as nohup does with a closed terminal, and one that somebody else listens for are left
-    alone; so is a command in another thread than the main one.
+    Ctrl-C is noted too, and raises what it always raises. A signal that is ignored, as nohup does with a closed
+    terminal, and one that somebody else listens for are left alone; so is a command outside of the main thread.
     """
     main = threading.current_thread() is threading.main_thread()
     listened = [number for number in _LISTENED if signal.getsignal(number) is signal.SIG_DFL]
@@ -46,18 +47,26 @@ def stopped_by_signals() -> Iterator[None]:
         return
 
     def stop(number: int, _: object) -> None:
+        noted.append(number)
         for each in listened:
             signal.signal(each, signal.SIG_DFL)
         raise Stopped(number)
 
+    def interrupt(number: int, _: object) -> None:
+        noted.append(number)
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in listened}
     for number in listened:
         signal.signal(number, stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, interrupt)
     try:
         with _ended_after_patience(listened):
             yield
     finally:
-        for number in listened:
-            signal.signal(number, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
