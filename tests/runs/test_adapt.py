@@ -6,11 +6,14 @@ from pathlib import Path
 import pytest
 
 import vitrail
+from vitrail.data.preprocessing import preset
 from vitrail.model.build import configure
 from vitrail.model.config import ViTConfig
+from vitrail.model.family import ModelConfig
 from vitrail.runs.adapt import adapt, choose_adaptation, quick_rate
+from vitrail.runs.config import StartConfig
 from vitrail.runs.draft import Facts
-from vitrail.runs.start import open_source
+from vitrail.runs.start import Source, open_source
 
 LARGE = configure("S/16", image_size=224, num_classes=1000)
 
@@ -19,11 +22,16 @@ def _facts(images: int, side: int = 300) -> Facts:
     return Facts(images=images, classes=3, channels=3, side=side)
 
 
+def _source(config: ModelConfig, learned_labels: bool = True) -> Source:
+    start = StartConfig(path="m.safetensors", digest="0" * 64)
+    return Source(start=start, config=config, preprocessing=preset("google"), learned_labels=learned_labels)
+
+
 @pytest.mark.parametrize(
     ("images", "batch", "steps", "dev"),
     [
         (20, 2, 100, 0.1),
-        (244, 30, 100, 0.1),
+        (244, 24, 100, 0.1),
         (2_000, 64, 250, 0.1),
         (19_999, 64, 2_500, 0.1),
         (20_000, 64, 2_500, 0.02),
@@ -32,7 +40,7 @@ def _facts(images: int, side: int = 300) -> Facts:
     ],
 )
 def test_batch_length_and_dev_split_follow_the_rule(images: int, batch: int, steps: int, dev: float) -> None:
-    chosen = choose_adaptation(_facts(images), LARGE)
+    chosen = choose_adaptation(_facts(images), _source(LARGE))
     assert (chosen.batch, chosen.steps, chosen.dev_fraction) == (batch, steps, dev)
     assert chosen.warmup_steps == min(steps // 10, 500)
     assert chosen.rates == (0.003, 0.01, 0.03, 0.1)
@@ -42,7 +50,7 @@ def test_a_run_keeps_the_models_numerics_and_size(tmp_path: Path) -> None:
     config = ViTConfig(dim=8, depth=1, num_heads=2, mlp_dim=8, patch_size=(4, 4), image_size=(16, 16), gelu="erf")
     vitrail.save(vitrail.build(config, seed=0), tmp_path / "m.safetensors")
     source = open_source(str(tmp_path / "m.safetensors"))
-    chosen = choose_adaptation(_facts(2_000), LARGE)
+    chosen = choose_adaptation(_facts(2_000), _source(LARGE))
     draft = adapt(source, _facts(2_000), chosen, image_size=None, frozen=False)
     assert draft.model == replace(config, num_classes=3)
     assert draft.start == source.start
@@ -61,18 +69,53 @@ def test_the_quick_rate_is_the_middle_one() -> None:
     assert quick_rate((0.003, 0.01, 0.03, 0.1)) == 0.03
 
 
+SMALL = ViTConfig(dim=160, depth=6, num_heads=5, mlp_dim=320, patch_size=(8, 8), image_size=(64, 64))
+
+
 @pytest.mark.parametrize(
-    ("images", "batch", "steps"),
-    [(20, 2, 300), (244, 30, 300), (2_000, 64, 300), (10_000, 64, 1_250), (100_000, 64, 5_000)],
+    ("images", "batch", "steps", "rate"),
+    [
+        (20, 2, 300, 0.0003),
+        (244, 24, 300, 0.0003),
+        (4_000, 64, 500, 0.0003),
+        (4_001, 64, 500, 0.001),
+        (10_000, 64, 1_250, 0.001),
+        (100_000, 64, 5_000, 0.001),
+    ],
 )
-def test_small_vits_are_adapted_with_muon_at_one_rate(images: int, batch: int, steps: int) -> None:
-    config = ViTConfig(dim=160, depth=6, num_heads=5, mlp_dim=320, patch_size=(8, 8), image_size=(64, 64))
-    chosen = choose_adaptation(_facts(images), config)
-    assert (chosen.batch, chosen.steps, chosen.rates, chosen.image_size) == (batch, steps, (0.001,), None)
+def test_small_vits_are_adapted_with_muon_at_one_rate(images: int, batch: int, steps: int, rate: float) -> None:
+    chosen = choose_adaptation(_facts(images), _source(SMALL))
+    assert (chosen.batch, chosen.steps, chosen.rates, chosen.image_size) == (batch, steps, (rate,), None)
     assert (chosen.optimizer.name, chosen.optimizer.weight_decay, chosen.warmup_steps) == ("muon", 0.05, steps // 10)
+    assert choose_adaptation(_facts(images), _source(SMALL, learned_labels=False)).rates == (0.001,)
+
+
+@pytest.mark.parametrize(("images", "mixed"), [(63, False), (64, True), (800, True), (801, False)])
+def test_few_images_are_mixed_for_small_models_that_learned_without_labels(images: int, mixed: bool) -> None:
+    facts, draws = _facts(images), {}
+    for name, source in {
+        "with": _source(SMALL),
+        "without": _source(SMALL, False),
+        "large": _source(LARGE, False),
+    }.items():
+        chosen = choose_adaptation(facts, source)
+        augmentation = adapt(source, facts, chosen, image_size=None, frozen=False).augmentation
+        draws[name] = (augmentation.mixup, augmentation.cutmix)
+    assert draws == {"with": (0, 0), "without": (0.8, 1.0) if mixed else (0, 0), "large": (0, 0)}
+
+
+@pytest.mark.parametrize(("objective", "labels"), [("classification", True), ("mae", False), (None, True)])
+def test_a_file_states_whether_its_model_learned_from_labels(
+    objective: str | None, labels: bool, tmp_path: Path
+) -> None:
+    provenance = {} if objective is None else {"config": {"objective": {"kind": objective}}}
+    vitrail.save(vitrail.build(SMALL, seed=0), tmp_path / "m.safetensors", provenance=provenance)
+    assert open_source(str(tmp_path / "m.safetensors")).learned_labels is labels
 
 
 def test_the_size_of_a_model_decides_between_the_rules_and_resnets_follow_the_paper() -> None:
     by_name = {name: configure(name, image_size=224, num_classes=1000) for name in ("Ti/16", "S/16", "R50x1")}
-    chosen = {name: choose_adaptation(_facts(2_000), config).optimizer.name for name, config in by_name.items()}
+    chosen = {
+        name: choose_adaptation(_facts(2_000), _source(config)).optimizer.name for name, config in by_name.items()
+    }
     assert chosen == {"Ti/16": "muon", "S/16": "sgd", "R50x1": "sgd"}  # 5.7, 22 and 25 million parameters

@@ -39,12 +39,20 @@ def test_the_rule_is_as_written(images: int, side: int, pixels: int, tokens: int
 
 @pytest.mark.parametrize(
     ("images", "batch", "blocks", "rest"),
-    [(245, 30, 0.008, 0.008), (6_000, 64, 0.008, 0.008), (50_000, 128, 0.008, 0.008), (1_281_167, 256, 0.02, 0.002)],
+    [(245, 24, 0.008, 0.008), (6_000, 64, 0.008, 0.008), (50_000, 128, 0.008, 0.008), (1_281_167, 256, 0.02, 0.002)],
 )
 def test_batch_and_rates_are_as_written(images: int, batch: int, blocks: float, rest: float) -> None:
     draft = choose(Facts(images=images, classes=10, channels=3, side=32))
     rates = draft.schedule.peak * draft.optimizer.muon_rate, draft.schedule.peak * draft.optimizer.rest_rate
     assert (draft.batch, *rates) == pytest.approx((batch, blocks, rest))
+
+
+@pytest.mark.parametrize(("images", "mixed"), [(63, False), (64, True), (800, True), (801, False), (50_000, False)])
+def test_few_images_are_mixed(images: int, mixed: bool) -> None:
+    draft = choose(Facts(images=images, classes=10, channels=3, side=32))
+    assert (draft.augmentation.mixup, draft.augmentation.cutmix) == ((0.8, 1.0) if mixed else (0.0, 0.0))
+    if mixed:  # pairs on two and on four ranks
+        assert draft.batch % 8 == 0
 
 
 def _vit(draft: Draft) -> ViTConfig:

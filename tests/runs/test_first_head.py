@@ -15,7 +15,7 @@ from vitrail.base.errors import ConfigError
 from vitrail.base.ranks import Ranks
 from vitrail.base.settings import from_dict
 from vitrail.data.dataset import UNLABELLED
-from vitrail.data.preprocessing import Preprocessing
+from vitrail.data.preprocessing import Preprocessing, preset
 from vitrail.data.transforms import normalise, preprocess
 from vitrail.model.build import configure
 from vitrail.model.family import ModelConfig
@@ -23,6 +23,7 @@ from vitrail.runs.adapt import choose_adaptation
 from vitrail.runs.config import StartConfig
 from vitrail.runs.draft import Facts
 from vitrail.runs.first_head import MOST_IMAGES, STRENGTH, fit_head
+from vitrail.runs.start import Source
 
 PIXELS = Preprocessing(image_size=SIZE)
 TINY = vit_config(image_size=SIZE, patch_size=(2, 2), num_classes=len(CLASSES))
@@ -64,7 +65,9 @@ def test_images_without_a_label_are_left_out() -> None:
 def test_the_rule_takes_it_for_small_models_and_few_images() -> None:
     few, many = (Facts(images=count, classes=3, channels=3, side=64) for count in (MOST_IMAGES, MOST_IMAGES + 1))
     small, large = hybrid_config(), configure("B/16", image_size=224, num_classes=10)
-    heads = [choose_adaptation(facts, model).head for facts in (few, many) for model in (small, large)]
+    start = StartConfig(path="m.safetensors", digest="0" * 64)
+    sources = [Source(start=start, config=config, preprocessing=preset("google")) for config in (small, large)]
+    heads = [choose_adaptation(facts, source).head for facts in (few, many) for source in sources]
     assert heads == ["regression", "zeros", "zeros", "zeros"]
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vitrail.base.errors import ConfigError, did_you_mean
-from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size, size_text
 from vitrail.recipes.backbone import NAME, SIDE, backbone
 from vitrail.recipes.finetuning import FINETUNING
@@ -14,6 +13,7 @@ from vitrail.runs.adapt import Adaptation, choose_adaptation
 from vitrail.runs.choose import choose
 from vitrail.runs.choose_pretraining import find_rule
 from vitrail.runs.draft import Draft, Facts, Recipe
+from vitrail.runs.start import Source
 
 SMALL_DATA = "small-data"
 SMOKE = "-smoke"
@@ -73,7 +73,7 @@ def find_pretraining(name: str | None, objective: str | None, image_size: Size |
     return smoke(recipe) if name.endswith(SMOKE) else recipe
 
 
-def find_adaptation(name: str | None) -> Callable[[Facts, ModelConfig], Adaptation]:
+def find_adaptation(name: str | None) -> Callable[[Facts, Source], Adaptation]:
     """Return how a model is adapted: by a recipe of Table 4, or by the rule when `name` is None."""
     if name is None:
         return choose_adaptation

@@ -10,9 +10,12 @@
 | optimiser  | Muon for the blocks and Adam for the rest, both at 0.008: four times the learning rate of 0.002,  |
 |            | which Adam alone would have; for the larger model 0.02 and 0.002; weight decay 0.05, clip 1       |
 | schedule   | a tenth of the rule's length (or of a shorter run) to warm up, then linearly to 0                 |
-| batch      | 64; with fewer than 512 images an eighth of them; from 20,000 images on 128, from 200,000 on 256  |
+| batch      | 64; with fewer than 512 images an eighth of them, in eights; from 20,000 images on 128, from      |
+|            | 200,000 on 256                                                                                    |
 | length     | 12 epochs up to 20,000 images, but at least 300 steps; then 240,000 images, at least 2 epochs     |
-| images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all flipped |
+| images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all         |
+|            | flipped; of 64 to 800 images, which would be learned by heart, pairs mixed: half of them by       |
+|            | mixup (0.8), half by cutmix (1.0)                                                                 |
 
 Measured on two cores; docs/log.md has what was tried.
 """
@@ -28,7 +31,7 @@ from vitrail.training.optimizers import OptimizerConfig
 from vitrail.training.schedules import Schedule
 
 SMALL_SIDE = 64
-SOME_IMAGES, MANY_IMAGES = 20_000, 200_000
+FEW_IMAGES, SOME_IMAGES, MANY_IMAGES = range(64, 801), 20_000, 200_000
 MUON = OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)
 SMALL_MUON = replace(MUON, muon_rate=4.0, rest_rate=4.0)
 """For models that `choose_model` makes of fewer than 200,000 images."""
@@ -42,7 +45,7 @@ def choose(facts: Facts) -> Draft:
     return Draft(
         model=choose_model(facts, side),
         preprocessing=preset("huggingface", image_size=(side, side), channels=facts.channels),
-        augmentation=choose_augmentation(facts, side),
+        augmentation=mix_few(choose_augmentation(facts, side), facts),
         optimizer=MUON if facts.images >= MANY_IMAGES else SMALL_MUON,
         schedule=Schedule(shape="linear", peak=2e-3, warmup_steps=max(steps // 10, 1)),
         batch=batch,
@@ -84,11 +87,17 @@ def choose_augmentation(facts: Facts, side: int) -> Augmentation:
     return Augmentation(area=(0.3, 1.0), antialias=True)
 
 
+def mix_few(augmentation: Augmentation, facts: Facts) -> Augmentation:
+    """Mix pairs where there are few images; with fewer still, a step has too few for the pairs of several ranks."""
+    return replace(augmentation, mixup=0.8, cutmix=1.0) if facts.images in FEW_IMAGES else augmentation
+
+
 def choose_batch(facts: Facts, *, most: int = 64) -> int:
-    """Return the images in a step, an even number, at most `most` below 200,000 images."""
+    """Return the images in a step, at most `most` below 200,000 images; a multiple of 8, or an even number below it."""
     if facts.images >= MANY_IMAGES:
         return 256
-    return max(min(most, facts.images // 8) // 2 * 2, 2)
+    images = min(most, facts.images // 8)
+    return images // 8 * 8 or max(images // 2 * 2, 2)
 
 
 def choose_steps(facts: Facts, batch: int) -> int:

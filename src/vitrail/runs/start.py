@@ -4,6 +4,7 @@ File -> its model -> positions for a new size -> the pre-training head off, a he
 images, `first_head.py`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.published.find import find_published
 from vitrail.runs.config import StartConfig
+from vitrail.training.classification import ClassificationConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,8 @@ class Source:
     """The model as it is in the file."""
     preprocessing: Preprocessing
     """How images are prepared for it: as the file states, or else as in the reference release."""
+    learned_labels: bool = True
+    """Whether it learned from labels: unless the file states an objective without them."""
 
     def adapted(self, *, num_classes: int, image_size: Size | None) -> ModelConfig:
         """Return the model for another task: one linear layer on top, and positions for another size."""
@@ -62,6 +66,7 @@ def open_source(
         ),
         config=contents.config,
         preprocessing=contents.preprocessing or preset("google", image_size=size, channels=channels),
+        learned_labels=_objective(contents) in (None, ClassificationConfig.kind),
     )
 
 
@@ -84,6 +89,14 @@ def _read(path: str, pickle: bool, num_heads: int | None, architecture: str | No
     answers: dict[str, Any] = {"num_heads": num_heads, "architecture": architecture}
     hints = {name: value for name, value in answers.items() if value is not None}
     return read(path, pickle=pickle, **hints)
+
+
+def _objective(contents: Contents) -> Any:
+    """Return what a run that wrote a file minimised, where it states that."""
+    place: Any = contents.provenance
+    for name in ("config", "objective", "kind"):
+        place = place.get(name) if isinstance(place, Mapping) else None
+    return place
 
 
 def _digest(contents: Contents, path: str) -> str:

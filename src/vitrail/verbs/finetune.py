@@ -175,7 +175,7 @@ def _plan(source: Source, data_config: DataConfig, data: RunData, request: Finet
     if request.frozen and request.freeze:
         raise ConfigError("`frozen` freezes everything but the head, so `freeze` has nothing to add; leave one out.")
     facts = facts_of(data, source.config.channels)
-    adaptation = find_adaptation(request.recipe)(facts, source.config)
+    adaptation = find_adaptation(request.recipe)(facts, source)
     rates = _rates(request, adaptation)
     draft = adapt(source, facts, adaptation, image_size=request.size, frozen=request.frozen)
     dev_fraction = adaptation.dev_fraction if request.dev_fraction is None else request.dev_fraction
