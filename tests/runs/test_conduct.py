@@ -211,6 +211,13 @@ def test_a_refusal_of_the_first_rank_ends_the_others(tmp_path: Path) -> None:
     assert not list(run.folder.path.iterdir())
 
 
+def test_an_odd_batch_is_mixed_on_one_rank_and_refused_where_pairs_would_be_of_two(tmp_path: Path) -> None:
+    made_run(tmp_path / "odd", made_config(batch=7)).check()  # the last image stays as it is
+    made_run(tmp_path / "pairs", made_config(batch=12), ranks=Ranks(world=2)).check()
+    with pytest.raises(InputError, match=r"has 7 images in a step, but .* choose a `batch` that is a multiple of 4"):
+        made_run(tmp_path / "split", made_config(batch=14), ranks=Ranks(world=2)).check()
+
+
 @pytest.mark.slow
 def test_two_ranks_of_a_second_command_end_together(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]

@@ -8,7 +8,7 @@
 | patch      | an eighth of the side, so that there are 64 tokens; at 224 pixels 16 pixels                       |
 | optimiser  | Muon for the blocks (rate 0.02), Adam for the rest (0.002), weight decay 0.05, clip 1             |
 | schedule   | a tenth of the rule's length (or of a shorter run) to warm up, then by cosine to 0                |
-| batch      | 64; with fewer than 512 images an eighth of them; from 200,000 images on 256                      |
+| batch      | 64; with fewer than 512 images an eighth of them, in eights; from 200,000 images on 256           |
 | length     | twice as many images as `vitrail train`                                                           |
 | images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all flipped |
 

@@ -80,8 +80,11 @@ class Run:
         self.unlabelled()  # refuses a probe without labels
         at_once = self.config.execution.micro_batch or share
         self.config.objective.check_batch(self.config.batch, whole=at_once >= share)
-        if self.config.augmentation.mixes and share % 2:
-            raise InputError(f"mixup and cutmix mix pairs, but each rank has {share} images; choose an even batch.")
+        if self.config.augmentation.mixes and self.ranks.world > 1 and share % 2:
+            raise InputError(
+                f"each rank has {share} images in a step, but `mixup` and `cutmix` mix pairs; choose a `batch` that "
+                f"is a multiple of {2 * self.ranks.world}, or 0 for both."
+            )
 
     def loop(self, *, watch: Watch, stop: StopSignal) -> Loop:
         """Build the model and everything around it, at step 0."""
