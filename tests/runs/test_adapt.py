@@ -92,7 +92,7 @@ def test_small_vits_are_adapted_with_muon_at_one_rate(images: int, batch: int, s
 
 @pytest.mark.parametrize(("images", "mixed"), [(63, False), (64, True), (800, True), (801, False)])
 def test_few_images_are_mixed_for_small_models_that_learned_without_labels(images: int, mixed: bool) -> None:
-    facts, draws = _facts(images), {}
+    facts, draws = _facts(images, side=32), {}
     for name, source in {
         "with": _source(SMALL),
         "without": _source(SMALL, False),
@@ -101,6 +101,8 @@ def test_few_images_are_mixed_for_small_models_that_learned_without_labels(image
         chosen = choose_adaptation(facts, source)
         augmentation = adapt(source, facts, chosen, image_size=None, frozen=False).augmentation
         draws[name] = (augmentation.mixup, augmentation.cutmix)
+        photos = adapt(source, _facts(images), chosen, image_size=None, frozen=False).augmentation
+        assert not photos.mixes
     assert draws == {"with": (0, 0), "without": (0.8, 1.0) if mixed else (0, 0), "large": (0, 0)}
 
 

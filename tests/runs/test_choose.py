@@ -51,6 +51,7 @@ def test_batch_and_rates_are_as_written(images: int, batch: int, blocks: float, 
 def test_few_images_are_mixed(images: int, mixed: bool) -> None:
     draft = choose(Facts(images=images, classes=10, channels=3, side=32))
     assert (draft.augmentation.mixup, draft.augmentation.cutmix) == ((0.8, 1.0) if mixed else (0.0, 0.0))
+    assert not choose(Facts(images=images, classes=10, channels=3, side=300)).augmentation.mixes  # cropped
     if mixed:  # pairs on two and on four ranks
         assert draft.batch % 8 == 0
 

@@ -13,9 +13,9 @@
 | batch      | 64; with fewer than 512 images an eighth of them, in eights; from 20,000 images on 128, from      |
 |            | 200,000 on 256                                                                                    |
 | length     | 12 epochs up to 20,000 images, but at least 300 steps; then 240,000 images, at least 2 epochs     |
-| images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all         |
-|            | flipped; of 64 to 800 images, which would be learned by heart, pairs mixed: half of them by       |
-|            | mixup (0.8), half by cutmix (1.0)                                                                 |
+| images     | small ones (up to 64 pixels) shifted by a sixteenth of the side, and pairs of 64 to 800 of them   |
+|            | mixed, half by mixup (0.8) and half by cutmix (1.0), lest they are learned by heart; larger ones  |
+|            | cropped; all flipped                                                                              |
 
 Measured on two cores; docs/log.md has what was tried.
 """
@@ -88,8 +88,9 @@ def choose_augmentation(facts: Facts, side: int) -> Augmentation:
 
 
 def mix_few(augmentation: Augmentation, facts: Facts) -> Augmentation:
-    """Mix pairs where there are few images; with fewer still, a step has too few for the pairs of several ranks."""
-    return replace(augmentation, mixup=0.8, cutmix=1.0) if facts.images in FEW_IMAGES else augmentation
+    """Mix pairs of few images that are shifted only; of fewer still, a step has no pairs for several ranks."""
+    mixes = facts.images in FEW_IMAGES and augmentation.crop == "pad"
+    return replace(augmentation, mixup=0.8, cutmix=1.0) if mixes else augmentation
 
 
 def choose_batch(facts: Facts, *, most: int = 64) -> int:
