@@ -23,8 +23,8 @@ def request_(tmp_path_factory: pytest.TempPathFactory) -> FinetuneRequest:
 
 def test_the_rule_decides_what_was_not_asked_for(request_: FinetuneRequest) -> None:
     work = settle_finetuning(request_, Ranks())
-    assert (work.plan.rates, work.plan.runs, work.plan.trainings) == ((0.001,), 1, 1)  # of a small model
-    assert (work.plan.base.steps, work.plan.base.schedule.peak) == (300, 0.001)
+    assert (work.plan.rates, work.plan.runs, work.plan.trainings) == ((0.0003,), 1, 1)  # of a small model
+    assert (work.plan.base.steps, work.plan.base.schedule.peak) == (300, 0.0003)
     assert work.plan.base.optimizer.name == "muon"
     assert work.plan.base.start is not None
     assert (work.plan.base.data.role, work.plan.base.data.split_seed) == ("transfer", 0)
@@ -39,7 +39,7 @@ def test_keywords_choose_rates_seeds_and_size(request_: FinetuneRequest) -> None
     plan = settle_finetuning(asked, Ranks()).plan
     assert (plan.rates, plan.runs, plan.base.steps, plan.base.model.image_size) == ((0.1, 0.2), 3, 4, (16, 16))
     assert plan.base.optimizer.frozen
-    assert settle_finetuning(replace(request_, quick=True, frozen=True), Ranks()).plan.rates == (pytest.approx(0.01),)
+    assert settle_finetuning(replace(request_, quick=True, frozen=True), Ranks()).plan.rates == (pytest.approx(0.003),)
     assert settle_finetuning(replace(request_, learning_rate=0.5), Ranks()).plan.rates == (0.5,)
 
 
