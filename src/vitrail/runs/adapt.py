@@ -18,7 +18,7 @@ Smaller Vision Transformers differ in what Table 4 was not made for (docs/finetu
 | what           | rule                                                                                            |
 |----------------|-------------------------------------------------------------------------------------------------|
 | optimiser      | Muon for the blocks (ten times the rate), Adam for the rest, weight decay 0.05, clipped at 1    |
-| learning rates | 0.001, which is not tried; up to 4,000 images 0.0003 for models that learned from labels, whose  |
+| learning rates | 0.001, which is not tried; up to 4,000 images 0.0003 for models that learned from labels, whose |
 |                | features are better left nearly as they are; ten times that when only the head learns           |
 | batch, length  | batches of at most 64; 8 epochs, but at least 300 and at most 5,000 steps                       |
 | images         | for models that learned without labels, 64 to 800 small images are mixed as by `choose.py`      |
