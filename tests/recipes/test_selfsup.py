@@ -1,11 +1,13 @@
 """Recipes without labels: the paper's numbers, and small twins that are runs of the same objective."""
 
+from dataclasses import replace
+
 import pytest
 
 from vitrail.base.errors import ConfigError
 from vitrail.recipes.names import find_pretraining, find_recipe
 from vitrail.recipes.selfsup import SELFSUP
-from vitrail.runs.draft import Facts
+from vitrail.runs.draft import Draft, Facts
 from vitrail.selfsup.mae import DecoderConfig
 
 FACTS = Facts(images=50_000, classes=0, channels=3, side=32)
@@ -30,10 +32,20 @@ def test_the_published_autoencoder_has_its_numbers() -> None:
     assert draft.schedule.warmup_steps * 4096 / 1_281_167 == pytest.approx(40, rel=0.01)
 
 
-def test_small_autoencoders_decode_with_one_block_of_half_the_width() -> None:
+def test_small_autoencoders_decode_with_one_block_of_half_the_width_and_have_slower_blocks() -> None:
     for draft in (find_pretraining("mae-cifar10", None)(FACTS), find_pretraining(None, "mae")(FACTS)):
         assert draft.model.dim == 128
         assert draft.objective.decoder == DecoderConfig(dim=64, depth=1, num_heads=2, mlp_dim=128)
+        assert _rates(draft) == pytest.approx((0.008, 0.002))
+    many = replace(FACTS, images=200_000)
+    for draft in (find_pretraining(None, "mae")(many), find_pretraining(None, "masked-patch")(FACTS)):
+        assert _rates(draft) == pytest.approx((0.02, 0.002))
+
+
+def _rates(draft: Draft) -> tuple[float, float]:
+    """Return the rate of Muon and that of Adam."""
+    peak, optimizer = draft.schedule.peak, draft.optimizer
+    return optimizer.muon_rate * peak, optimizer.rest_rate * peak
 
 
 @pytest.mark.parametrize("name", SELFSUP)

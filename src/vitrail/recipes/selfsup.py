@@ -17,7 +17,7 @@ from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.recipes.paper import PRETRAINING_BATCH
 from vitrail.runs.choose import MUON
-from vitrail.runs.choose_pretraining import small_mae
+from vitrail.runs.choose_pretraining import SLOW_MUON, small_mae
 from vitrail.runs.config import Stage
 from vitrail.runs.draft import Draft, Facts
 from vitrail.runs.plan import FLOPS_PER_MAC
@@ -117,7 +117,7 @@ def _small(name: str, objective: SelfSupervisedConfig, side: int, patch: int, da
         model=small_model(side, patch),
         image_size=(side, side),
         augmentation=crop if side <= 32 else Augmentation(area=(0.3, 1.0), antialias=True),
-        optimizer=MUON,
+        optimizer=SLOW_MUON if isinstance(objective, MAEConfig) else MUON,
         schedule=Schedule(shape="cosine", peak=2e-3, warmup_steps=1000),
         batch=64,
         steps=30_000,
