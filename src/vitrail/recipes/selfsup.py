@@ -108,16 +108,18 @@ def small_model(side: int, patch: int) -> Callable[[int], ModelConfig]:
     )
 
 
-def _small(name: str, objective: SelfSupervisedConfig, side: int, patch: int, data: str) -> SelfSupRecipe:
+def _small(
+    name: str, objective: SelfSupervisedConfig, optimizer: OptimizerConfig, side: int, patch: int, data: str
+) -> SelfSupRecipe:
     """Return a run on small data: 30,000 steps of 64 images."""
     crop = Augmentation(crop="pad", pad=max(side // 16, 1), pad_mode="zero", antialias=True)
     return SelfSupRecipe(
-        name=name,
+        name=f"{objective.kind}-{name}",
         objective=objective,
         model=small_model(side, patch),
         image_size=(side, side),
         augmentation=crop if side <= 32 else Augmentation(area=(0.3, 1.0), antialias=True),
-        optimizer=SLOW_MUON if isinstance(objective, MAEConfig) else MUON,
+        optimizer=optimizer,
         schedule=Schedule(shape="cosine", peak=2e-3, warmup_steps=1000),
         batch=64,
         steps=30_000,
@@ -155,11 +157,11 @@ def _recipes() -> dict[str, SelfSupRecipe]:
             published="83.6% on ImageNet after fine-tuning",
         ),
     ]
-    for objective in (masked, small_mae(128)):
+    for objective, optimizer in ((masked, MUON), (small_mae(128), SLOW_MUON)):
         recipes += [
-            _small(f"{objective.kind}-cifar10", objective, 32, 4, "CIFAR-10"),
-            _small(f"{objective.kind}-fashion-mnist", objective, 28, 4, "Fashion-MNIST"),
-            _small(f"{objective.kind}-photos", objective, 64, 8, "photos"),
+            _small("cifar10", objective, optimizer, 32, 4, "CIFAR-10"),
+            _small("fashion-mnist", objective, optimizer, 28, 4, "Fashion-MNIST"),
+            _small("photos", objective, optimizer, 64, 8, "photos"),
         ]
     return {recipe.name: recipe for recipe in recipes}
 
