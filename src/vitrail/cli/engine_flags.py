@@ -16,17 +16,18 @@ class EngineFlags(FileFlags):
     """What computes."""
 
     engine: Annotated[
-        Literal["auto", "torch", "compiled", "onnxruntime", "openvino"] | None,
-        flag("auto|torch|compiled|onnxruntime|openvino", "torch; of an exported file, its own"),
+        Literal["auto", "torch", "compiled", "native", "onnxruntime", "openvino"] | None,
+        flag("auto|torch|compiled|native|onnxruntime|openvino", "torch; of an exported file, its own"),
     ] = None
-    """What computes; compiled and auto take a minute first, and pay for many images."""
+    """What computes; native is compiled once, in seconds; compiled and auto take a minute first, and pay for many
+    images."""
     precision: Annotated[
         Literal["float32", "bfloat16", "int8"] | None, flag("float32|bfloat16|int8", "that of the file")
     ] = None
-    """Numbers to compute with: bfloat16 where the processor has it, int8 in onnxruntime and openvino."""
+    """Numbers to compute with: bfloat16 where the processor has it, int8 in native, onnxruntime and openvino."""
     calibrate: Annotated[str | None, flag("DATA", "none")] = None
-    """With --precision int8: images like those that the model will see, a few hundred of whatever `vitrail data`
-    opens."""
+    """With --precision int8, but not for native: images like those that the model will see, a few hundred of whatever
+    `vitrail data` opens."""
     merge_tokens: MergeTokens = 0
     """Let each block merge this many tokens into others that are alike: faster, less exact."""
 

@@ -1,8 +1,8 @@
 """Measure the engines on this machine with a model: images in a second, latency, memory, start-up, agreement.
 
-Each engine runs in a process of its own: torch, torch compiled and frozen, and ONNX Runtime and OpenVINO where they are
-installed. The last line has the limit: the speed of the fastest product of matrices on this machine. Times taken while
-other programs run are not worth much.
+Each engine runs in a process of its own: torch, torch compiled and frozen, native where there is a C++ compiler, and
+ONNX Runtime and OpenVINO where they are installed. The last line has the limit: the speed of the fastest product of
+matrices on this machine. Times taken while other programs run are not worth much.
 
 Example: vitrail engines model.safetensors --batch 1 8 32
 """
@@ -27,11 +27,12 @@ class Arguments(FileFlags):
     batch: Annotated[tuple[int, ...], flag("INT [...]", "1 8 32")] = (1, 8, 32)
     """Images that go through the model at once; each is measured."""
     engine: Annotated[
-        tuple[Literal["torch", "compiled", "onnxruntime", "openvino"], ...], flag("NAME [...]", "all")
+        tuple[Literal["torch", "compiled", "native", "onnxruntime", "openvino"], ...], flag("NAME [...]", "all")
     ] = ()
-    """Engines to measure: torch, compiled, onnxruntime, openvino."""
+    """Engines to measure: torch, compiled, native, onnxruntime, openvino."""
     calibrate: Annotated[str | None, flag("DATA", "none")] = None
-    """Measure int8 too, with images like those that the model will see, a few hundred of what `vitrail data` opens."""
+    """Measure int8 in all engines, not only in native, with images like those that the model will see, a few hundred of
+    what `vitrail data` opens."""
     merge_tokens: MergeTokens = 0
     """Let each block merge this many tokens into others that are alike: faster, less exact."""
     seconds: Annotated[float, flag("SECONDS", "2")] = 2.0

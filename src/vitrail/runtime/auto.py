@@ -16,14 +16,14 @@ from vitrail.base.errors import ConfigError, VitrailError
 from vitrail.base.files import cache_folder, write_whole
 from vitrail.base.notes import Note
 from vitrail.base.processor import describe_processor
-from vitrail.runtime.choice import PACKAGES, EngineChoice, EngineName, install_command, missing_packages
+from vitrail.runtime.choice import NO_BFLOAT16, EngineChoice, EngineName, install_command, missing_packages
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.timing import time_engine
 
-CANDIDATES: tuple[EngineName, ...] = ("torch", "compiled", "onnxruntime", "openvino")
-QUANTISED: tuple[EngineName, ...] = ("onnxruntime", "openvino")
-"""Those that compute in int8."""
-VERSION = 2
+CANDIDATES: tuple[EngineName, ...] = ("torch", "compiled", "native", "onnxruntime", "openvino")
+QUANTISED: tuple[EngineName, ...] = ("native", "onnxruntime", "openvino")
+"""Those that compute in int8; all but native need images to calibrate with."""
+VERSION = 3
 """Goes up whenever an engine computes in another way, so that former measurements are not taken."""
 MOST_ANSWERS = 256
 """Measurements that are stored; older ones make room."""
@@ -33,8 +33,8 @@ def fastest(engine: TorchEngine, choice: EngineChoice, *, batch: int, note: Note
     """Return the name of the fastest engine for a model; elsewhere than on a CPU that is torch."""
     if engine.device.type != "cpu":
         return "torch"
-    names = QUANTISED if choice.precision == "int8" else CANDIDATES
-    for name in PACKAGES:
+    names = [name for name in CANDIDATES if fitting(choice, name) is not None]
+    for name in names:
         if missing_packages(name):
             note(f"{name} is not installed and was not tried; to have it, run `{install_command(name)}`.")
     key = _key(engine, choice, batch)
@@ -44,25 +44,40 @@ def fastest(engine: TorchEngine, choice: EngineChoice, *, batch: int, note: Note
     note(f"every engine is measured once with {batch} images at a time; that takes minutes, and is stored.")
     speeds = _measured(engine, choice, names, batch, note)
     if not speeds:
-        raise ConfigError(f"none of {' and '.join(names)} runs this model in int8; use float32.")
+        more = "" if choice.calibrate else ", or give images as `calibrate` for other engines"
+        raise ConfigError(f"no engine of {', '.join(names)} runs this model in int8; use float32{more}.")
     best = max(speeds, key=lambda name: speeds[name])
     note(f"{best} is the fastest: " + ", ".join(f"{name} {speed:.1f} images/s" for name, speed in speeds.items()) + ".")
     _store(key, {"engine": best, "images_per_second": speeds})
     return best
 
 
+def fitting(choice: EngineChoice, name: EngineName) -> EngineChoice | None:
+    """Return a choice for one engine, without what that engine does not need; None where it cannot have it."""
+    native, precision = name == "native", choice.precision
+    impossible = (
+        (native and choice.merge_tokens > 0)
+        or (precision == "bfloat16" and name in NO_BFLOAT16)
+        or (precision == "int8" and (name not in QUANTISED or (choice.calibrate is None and not native)))
+    )
+    if impossible:
+        return None
+    return replace(choice, engine=name, calibrate=None if native else choice.calibrate)
+
+
 def _measured(
-    engine: TorchEngine, choice: EngineChoice, names: tuple[EngineName, ...], batch: int, note: Note
+    engine: TorchEngine, choice: EngineChoice, names: list[EngineName], batch: int, note: Note
 ) -> dict[EngineName, float]:
     """Return the images in a second of every engine that is installed and runs the model."""
     from vitrail.runtime.make import make_engine
 
     speeds: dict[EngineName, float] = {}
     for name in names:
-        if missing_packages(name):
+        own = fitting(choice, name)
+        if own is None or missing_packages(name):
             continue
         try:
-            candidate = make_engine(engine, replace(choice, engine=name), batch=batch, note=note)
+            candidate = make_engine(engine, own, batch=batch, note=note)
             speeds[name] = time_engine(candidate, batch, seconds=1.0).images_per_second
         except (VitrailError, RuntimeError) as error:  # a compiler that is missing, a graph that cannot be written
             if name == "torch":

@@ -7,8 +7,9 @@ from typing import Literal, get_args
 
 from vitrail.base.errors import ConfigError, did_you_mean
 from vitrail.base.numbers import MOST_MERGED, check_whole
+from vitrail.runtime.native_library import COMPILER_COMMAND, find_compiler
 
-EngineName = Literal["auto", "torch", "compiled", "onnxruntime", "openvino"]
+EngineName = Literal["auto", "torch", "compiled", "native", "onnxruntime", "openvino"]
 Precision = Literal["float32", "bfloat16", "int8"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -20,6 +21,10 @@ PACKAGES: dict[str, tuple[str, tuple[str, ...]]] = {
 """For each engine that is an extra: the extra's name, and the packages that a model of ours needs to run in it."""
 
 
+NO_BFLOAT16 = {"onnxruntime": "ONNX Runtime", "native": "the engine native"}
+"""Engines without bfloat16 on a CPU, and what they are called."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineChoice:
     """What computes; None leaves it as it is: torch for weights, its own runtime for an exported file."""
@@ -29,7 +34,7 @@ class EngineChoice:
     precision: Precision | None = None
     """The numbers that it computes with; None takes those of the weights."""
     calibrate: str | os.PathLike[str] | None = None
-    """With int8: images that show the range of every layer, whatever `vitrail.data.open` opens."""
+    """With int8: images that show the range of every layer, whatever `vitrail.data.open` opens; native needs none."""
     merge_tokens: int = 0
     """How many tokens each block merges into others; 0 merges none."""
 
@@ -50,13 +55,17 @@ class EngineChoice:
 
 
 def missing_packages(engine: str) -> tuple[str, ...]:
-    """Return the packages of an engine that are not installed."""
+    """Return what an engine needs that is not installed: packages, or a compiler."""
+    if engine == "native" and find_compiler() is None:
+        return ("a C++ compiler",)
     _, packages = PACKAGES.get(engine, ("", ()))
     return tuple(package for package in packages if find_spec(package) is None)
 
 
 def install_command(engine: str) -> str:
-    """Return the command that installs an engine."""
+    """Return the command that installs what an engine needs."""
+    if engine == "native":
+        return COMPILER_COMMAND
     return f"pip install 'vitrail[{PACKAGES[engine][0]}]'"
 
 

@@ -1,4 +1,4 @@
-"""An engine for a model in memory, by name: torch, torch compiled, ONNX Runtime or OpenVINO."""
+"""An engine for a model in memory, by name: torch, torch compiled, native, ONNX Runtime or OpenVINO."""
 
 import copy
 from dataclasses import replace
@@ -12,9 +12,10 @@ from vitrail.base.processor import has_bfloat16
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.contract import Model
 from vitrail.runtime.calibration import read_calibration
-from vitrail.runtime.choice import PACKAGES, EngineChoice, Precision, check_installed, check_session
+from vitrail.runtime.choice import NO_BFLOAT16, EngineChoice, Precision, check_installed, check_session
 from vitrail.runtime.engine import Engine, TorchEngine
 from vitrail.runtime.graph_engine import GraphEngine
+from vitrail.runtime.native_library import load_library
 from vitrail.runtime.quantise import check_classes
 from vitrail.runtime.stored_graph import stored_graph, stored_int8
 
@@ -38,30 +39,41 @@ def make_engine(engine: TorchEngine, choice: EngineChoice, *, batch: int | None 
         model = _in_precision(engine.model, choice.precision)
         cast = replace(engine, model=model, merge_tokens=choice.merge_tokens)
         return replace(cast, compiled_batch=batch or BATCH) if name == "compiled" else cast
+    if name == "native":
+        from vitrail.runtime.native_engine import native_engine
+
+        load_library(note)
+        return native_engine(replace(engine, model=_in_precision(engine.model, "float32")), choice.precision)
     return _graph_engine(name, engine.model, engine.preprocessing, choice, note)
 
 
 def check_choice(choice: EngineChoice, device: torch.device) -> None:
     """Refuse an engine that is not installed, and a precision that this processor or engine does not have."""
     name = choice.engine or "torch"
-    if name in PACKAGES:
+    outside = name not in ("auto", "torch", "compiled")
+    if outside:
         check_installed(name)
-    if (name in PACKAGES or choice.precision == "int8") and device.type != "cpu":
-        what = f"`engine={name}`" if name in PACKAGES else "int8"
+    if (outside or choice.precision == "int8") and device.type != "cpu":
+        what = f"`engine={name}`" if outside else "int8"
         raise ConfigError(f"{what} computes on the CPU, but the model is on {device}; give `device=cpu`.")
     if choice.precision == "int8":
         if name in ("torch", "compiled"):
             raise ConfigError(
-                f"`engine={name}` does not compute in int8; give `engine=auto`, or onnxruntime or openvino."
+                f"`engine={name}` does not compute in int8; give `engine=auto`, or native, onnxruntime or openvino."
             )
-        if choice.calibrate is None:
+        if choice.calibrate is None and name not in ("auto", "native"):
             raise ConfigError(
-                "int8 needs images that show the range of every layer; give some like those that the model will see, a "
-                "few hundred, as `calibrate`, or a file that was exported in int8."
+                f"int8 in {name} needs images that show the range of every layer; give some like those that the model "
+                "will see, a few hundred, as `calibrate`, or `engine=native`, which needs none, or a file that was "
+                "exported in int8."
             )
+    if name == "native" and choice.calibrate is not None:
+        raise ConfigError("`engine=native` finds the range of every token itself in int8; leave out `calibrate`.")
+    if name == "native" and choice.merge_tokens:
+        raise ConfigError("`engine=native` merges no tokens; leave out `merge_tokens`, or choose another engine.")
     if choice.precision == "bfloat16" and device.type == "cpu":
-        if name == "onnxruntime":
-            raise ConfigError("ONNX Runtime has no bfloat16 on CPUs; choose another `engine`, or float32.")
+        if name in NO_BFLOAT16:
+            raise ConfigError(f"{NO_BFLOAT16[name]} has no bfloat16 on CPUs; choose another `engine`, or float32.")
         if not has_bfloat16():
             raise ConfigError("this processor has no bfloat16 instructions, and would be slower with it; use float32.")
 

@@ -19,7 +19,7 @@ from vitrail.checkpoint.files import save
 from vitrail.model.contract import Model
 from vitrail.model.cost import cost
 from vitrail.model.patches import Size
-from vitrail.runtime.auto import QUANTISED
+from vitrail.runtime.auto import CANDIDATES, fitting
 from vitrail.runtime.choice import EngineChoice, EngineName, Precision, install_command, missing_packages
 from vitrail.runtime.exported import ENGINES as RUNNERS
 from vitrail.runtime.exported import is_exported
@@ -59,9 +59,10 @@ def engines(
 
     `model` is a file that `vitrail.predict` takes, or a model in memory. Each engine runs in a process of its own, for
     every number of images in `batch`, for about `seconds` each; `engine` names some, by default all that are
-    installed. int8 is measured where images to `calibrate` with are given; engines are then compared on others of
-    these, not on the embedded sample. With `merge_tokens` every engine merges that many tokens in each block, and is
-    compared with torch that merges none. Times taken while other programs run are not worth much.
+    installed. int8 of other engines than native is measured where images to `calibrate` with are given; engines are
+    then compared on others of these, not on the embedded sample. With `merge_tokens` every engine but native merges
+    that many tokens in each block, and is compared with torch that merges none. Times taken while other programs run
+    are not worth much.
     """
     for number in batch:
         check_whole("batch", number, most=MOST_BATCH)
@@ -100,7 +101,7 @@ def engines(
         )
         speeds, failed = _measure_all(trial, choices, tuple(engine), Path(folder), progress)
     if calibrate is None and not is_exported(path):
-        failed.append("int8 was not measured; give images to `calibrate` with.")
+        failed.append("int8 was measured in native alone; the others need images to `calibrate` with.")
     return EngineTable(
         model=name,
         threads=used,
@@ -164,15 +165,12 @@ def candidates(
             if value:
                 raise ConfigError(f"{path} is a graph that was exported with its settings; leave out `{name}`.")
         return [EngineChoice(engine=name, precision=precision) for name in RUNNERS[path.suffix.lower()]]
-    names: tuple[EngineName, ...] = ("torch", "compiled", "onnxruntime", "openvino")
-    choices = [EngineChoice(engine=name, precision="float32", merge_tokens=merge_tokens) for name in names]
+    plain = EngineChoice(precision="float32", merge_tokens=merge_tokens)
+    wanted = [plain]
     if has_bfloat16():
-        choices += [replace(choice, precision="bfloat16") for choice in choices if choice.engine != "onnxruntime"]
-    if calibrate is not None:
-        shown = os.fspath(calibrate)
-        choices += [
-            EngineChoice(engine=name, precision="int8", calibrate=shown, merge_tokens=merge_tokens)
-            for name in QUANTISED
-        ]
+        wanted.append(replace(plain, precision="bfloat16"))
+    wanted.append(replace(plain, precision="int8", calibrate=None if calibrate is None else os.fspath(calibrate)))
+    fitted = [fitting(choice, name) for choice in wanted for name in CANDIDATES]
+    choices = [choice for choice in fitted if choice is not None]
     reference = EngineChoice(engine="torch", precision="float32")
     return choices if choices[0] == reference else [reference, *choices]

@@ -84,8 +84,9 @@ def predict(
     with a path on each line: these give a list, without the images that could not be read, which are noted.
 
     `text_embeddings` are the classes of a CLIP model with its projection: an `.npz` with `embeddings` and `names`.
-    `engine` is what computes: torch (the default), `compiled`, `onnxruntime`, `openvino`, or `auto` for the fastest on
-    this machine; `precision` is float32, bfloat16 or int8, for which images of `calibrate` show the range of layers.
+    `engine` is what computes: torch (the default), `compiled`, `native`, `onnxruntime`, `openvino`, or `auto` for the
+    fastest on this machine; `precision` is float32, bfloat16 or int8, for which images of `calibrate` show the range of
+    layers, but in `native`.
     `merge_tokens` lets each block merge that many tokens into others: faster, less exact.
 
     With `out`, which ends in `.csv`, `.jsonl` or `.parquet`, the answers for any number of paths are written to that

@@ -1,0 +1,110 @@
+// The blocks of an encoder on a CPU, in float32 or int8: tokens in, tokens out, in the same memory.
+//
+// Threads take whole images; images that are left over are shared, each thread with its rows.
+#include "attention.h"
+
+namespace {
+
+struct Pass {
+    const Encoder& encoder;
+    float* sequences;
+    int tokens;
+
+    float* image(int number) const { return sequences + (long)number * tokens * encoder.shape.dim; }
+
+    // Sends the rows from `first` to `end` of an image through all blocks, beside the other threads of a team.
+    void rows(float* image, int first, int end, ImageSpace& shared, ThreadSpace& own, Meeting& meeting,
+              int team) const {
+        for (size_t layer = 0; layer < encoder.blocks.size(); layer++) {
+            BlockPass pass{encoder.shape, encoder.blocks[layer], shared, own, image, tokens, first,
+                           end,           (int)(layer % 2)};
+            pass.project();
+            meeting.wait(team);
+            pass.attend();
+            pass.mlp();
+        }
+    }
+
+    // Images that no thread has to share: the next free thread takes the next one.
+    void whole(int images, int threads) const {
+        std::vector<ImageSpace> shared(threads, ImageSpace(encoder.shape, tokens));
+        std::vector<ThreadSpace> own(threads, ThreadSpace(encoder.shape, tokens));
+        std::atomic<int> next{0};
+        in_threads(threads, [&](int thread, int) {
+            Meeting alone;
+            for (int number = next++; number < images; number = next++)
+                rows(image(number), 0, tokens, shared[thread], own[thread], alone, 1);
+        });
+    }
+
+    // One image, of which each thread has some rows: a multiple of four, since int8 products take four values at once.
+    void together(int number, int threads) const {
+        ImageSpace shared(encoder.shape, tokens);
+        std::vector<ThreadSpace> own(threads, ThreadSpace(encoder.shape, tokens));
+        Meeting meeting;
+        in_threads(threads, [&](int thread, int team) {
+            int share = (int)up((tokens + team - 1) / team, 4);
+            int first = std::min(tokens, thread * share), end = std::min(tokens, first + share);
+            rows(image(number), first, end, shared, own[thread], meeting, team);
+        });
+    }
+};
+
+}  // namespace
+
+extern "C" {
+
+// The digest of this library, which is put here after it was compiled, and checked before it is loaded.
+extern const char vitrail_digest[];
+__attribute__((used)) const char vitrail_digest[] = VITRAIL_DIGEST;
+
+// Whether this processor multiplies bytes four at a time.
+int vitrail_int8() { return VITRAIL_INT8; }
+
+void* vitrail_make(int dim, int depth, int heads, int mlp_dim, float eps, int gelu, int int8) try {
+    return new Encoder{{dim, heads, dim / heads, mlp_dim, gelu, int8, eps}, std::vector<Block>(depth)};
+} catch (const std::exception&) {
+    return nullptr;
+}
+
+void vitrail_free(void* encoder) { delete (Encoder*)encoder; }
+
+// Packs one block, and returns whether there was memory. The rows of `qkv` are q, k and v, heads inside each; every
+// weight is (out, in).
+int vitrail_pack(void* made, int layer, const float* norm1_scale, const float* norm1_shift, const float* qkv,
+                 const float* qkv_bias, const float* out, const float* out_bias, const float* norm2_scale,
+                 const float* norm2_shift, const float* hidden, const float* hidden_bias, const float* mlp_out,
+                 const float* mlp_out_bias) try {
+    Encoder& encoder = *(Encoder*)made;
+    const Shape& shape = encoder.shape;
+    Block& block = encoder.blocks[layer];
+    int dim = shape.dim;
+    block.norm1_scale.assign(norm1_scale, norm1_scale + dim), block.norm1_shift.assign(norm1_shift, norm1_shift + dim);
+    block.norm2_scale.assign(norm2_scale, norm2_scale + dim), block.norm2_shift.assign(norm2_shift, norm2_shift + dim);
+    std::vector<Matrix>* parts[3] = {&block.queries, &block.keys, &block.values};
+    for (int part = 0; part < 3; part++) {
+        parts[part]->resize(shape.heads);
+        for (int head = 0; head < shape.heads; head++) {
+            long row = (long)part * dim + head * shape.head_dim;
+            (*parts[part])[head].pack(qkv + row * dim, qkv_bias + row, shape.head_dim, dim, shape.int8);
+        }
+    }
+    block.out.pack(out, out_bias, dim, dim, shape.int8);
+    block.hidden.pack(hidden, hidden_bias, shape.mlp_dim, dim, shape.int8);
+    block.mlp_out.pack(mlp_out, mlp_out_bias, dim, shape.mlp_dim, shape.int8);
+    return 1;
+} catch (const std::exception&) {
+    return 0;
+}
+
+// Sends `images` sequences of `tokens` tokens through all blocks, in place, and returns whether there was memory.
+int vitrail_run(void* made, float* sequences, int images, int tokens, int threads) try {
+    Pass pass{*(const Encoder*)made, sequences, tokens};
+    int whole = images - images % threads, team = std::min(threads, (tokens + TILE_ROWS - 1) / TILE_ROWS);
+    if (whole) pass.whole(whole, threads);
+    for (int number = whole; number < images; number++) pass.together(number, team);
+    return 1;
+} catch (const std::exception&) {
+    return 0;
+}
+}

@@ -1,0 +1,107 @@
+// Vectors of the widest registers that the processor has, and the functions of numbers that an encoder needs.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+constexpr int LANES = 16, GROUPS = 4;
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+constexpr int LANES = 8, GROUPS = 2;
+#else
+constexpr int LANES = 4, GROUPS = 4;
+#endif
+
+// A tile of a product is 3 * GROUPS rows by two vectors: with two vectors of the right side and one number of the left,
+// that fills the 32 (AVX-512, NEON) or 16 (AVX2) registers.
+constexpr int TILE_ROWS = 3 * GROUPS, PANEL = 2 * LANES;
+
+typedef float Floats __attribute__((vector_size(4 * LANES)));
+typedef int32_t Ints __attribute__((vector_size(4 * LANES)));
+typedef uint8_t Bytes __attribute__((vector_size(LANES)));
+typedef float LooseFloats __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t LooseInts __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef uint8_t LooseBytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+
+static inline Floats load(const float* from) { return *(const LooseFloats*)from; }
+static inline Ints load(const int32_t* from) { return *(const LooseInts*)from; }
+static inline void store(float* to, Floats values) { *(LooseFloats*)to = values; }
+static inline void store(int32_t* to, Ints values) { *(LooseInts*)to = values; }
+static inline void store(uint8_t* to, Bytes values) { *(LooseBytes*)to = values; }
+
+static inline Floats all(float value) { return Floats{} + value; }
+static inline Floats choose(Ints mask, Floats yes, Floats no) {
+    return (Floats)((mask & (Ints)yes) | (~mask & (Ints)no));
+}
+static inline Floats larger(Floats a, Floats b) { return choose(a > b, a, b); }
+static inline Floats smaller(Floats a, Floats b) { return choose(a < b, a, b); }
+static inline Floats magnitude(Floats a) { return (Floats)((Ints)a & 0x7fffffff); }
+
+static inline float sum(Floats values) {
+    float total = 0;
+    for (int lane = 0; lane < LANES; lane++) total += values[lane];
+    return total;
+}
+
+static inline float largest(Floats values) {
+    float most = values[0];
+    for (int lane = 1; lane < LANES; lane++) most = values[lane] > most ? values[lane] : most;
+    return most;
+}
+
+// The nearest whole number: adding 1.5 * 2^23 leaves it in the low bits, for numbers below 2^22.
+constexpr float ROUNDER = 12582912.0f;
+static inline Ints rounded(Floats values) { return (Ints)(values + ROUNDER) - (Ints)all(ROUNDER); }
+
+static inline Floats reciprocal(Floats values) {
+#if defined(__AVX512F__)
+    Floats guess = (Floats)_mm512_rcp14_ps((__m512)values);
+#elif defined(__AVX2__) && defined(__FMA__)
+    Floats guess = (Floats)_mm256_rcp_ps((__m256)values);
+#else
+    return 1.0f / values;
+#endif
+#if defined(__AVX2__)
+    return guess * (2.0f - values * guess);  // one step of Newton's method: from 12 bits to 23
+#endif
+}
+
+// e^x, to 2 units in the last place: 2^n e^r with n whole and |r| <= ln(2) / 2, where a polynomial is enough.
+static inline Floats exponential(Floats x) {
+    x = smaller(larger(x, all(-87.0f)), all(88.0f));
+    Floats shifted = x * 1.44269504f + ROUNDER, n = shifted - ROUNDER;
+    Floats r = x - n * 0.693145752f - n * 1.42860677e-6f;
+    Floats p = all(1.0f / 720);
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    return (Floats)((Ints)p + (((Ints)shifted - (Ints)all(ROUNDER)) << 23));
+}
+
+enum Gelu { TANH, ERF, QUICK };
+
+// x sigmoid(slope), which GELU by tanh and CLIP's quick one are.
+static inline Floats gated(Floats x, Floats slope) { return x * reciprocal(1.0f + exponential(-slope)); }
+
+// GELU by tanh: x sigmoid(2u), u = sqrt(2 / pi) (x + 0.044715 x^3).
+static inline Floats gelu_tanh(Floats x) { return gated(x, x * (0.044715f * x * x + 1.0f) * 1.595769122f); }
+
+// GELU by erf, whose formula 7.1.26 of Abramowitz and Stegun is right to 1.5e-7.
+static inline Floats gelu_erf(Floats x) {
+    Floats z = magnitude(x) * 0.70710678f, t = reciprocal(1.0f + 0.3275911f * z);
+    Floats p = all(1.061405429f);
+    p = p * t - 1.453152027f;
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = p * t + 0.254829592f;
+    Floats tail = 0.5f * p * t * exponential(-z * z);  // half of 1 - erf(z)
+    return x * choose(x < 0.0f, tail, 1.0f - tail);
+}
+
+static inline Floats gelu(Floats x, int kind) {
+    return kind == ERF ? gelu_erf(x) : kind == TANH ? gelu_tanh(x) : gated(x, 1.702f * x);
+}

@@ -1,0 +1,107 @@
+"""An encoder whose blocks run in our own program (`runtime/native`), and the models that it can run."""
+
+import copy
+import ctypes
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vitrail.base.errors import CheckpointError, ConfigError
+from vitrail.base.shapes import KeptTokens, Tokens
+from vitrail.model.config import ViTConfig
+from vitrail.model.contract import Model
+from vitrail.model.encoder import Encoder
+from vitrail.model.family import ModelConfig
+from vitrail.model.mixer_settings import FullAttention
+from vitrail.model.vit import ViT
+from vitrail.runtime.native_library import load_library
+
+ELSE = "choose another engine"
+GELUS = {"tanh": 0, "erf": 1, "quick": 2}
+"""The numbers that the program has for them."""
+
+
+def check_native(config: ModelConfig) -> None:
+    """Refuse a model with other blocks than the paper's."""
+    if not isinstance(config, ViTConfig):
+        raise ConfigError(f"`engine=native` runs the blocks of an encoder, and a {config.noun} has none; {ELSE}.")
+    other = {
+        f"the mixer {config.mixer.kind}": not isinstance(config.mixer, FullAttention),
+        f"{config.positions} positions in its blocks": config.positions == "relative",
+        "rotary positions": config.rotary is not None,
+        "positions that are added in blocks": config.position_placement != "input",
+        f"an MLP of the kind {config.mlp}": config.mlp != "gelu",
+    }
+    if names := [name for name, there in other.items() if there]:
+        raise ConfigError(f"`engine=native` does not run a model with {' and '.join(names)}; {ELSE}.")
+
+
+class NativeEncoder(nn.Module):
+    """The blocks in one call, for inference; the norm after them, and a last block for one token, are torch's."""
+
+    def __init__(self, encoder: Encoder, config: ViTConfig, *, int8: bool) -> None:
+        super().__init__()
+        self.library = load_library()
+        if int8 and not self.library.vitrail_int8():
+            raise ConfigError(
+                "this processor has no instructions for products of bytes (VNNI), without which `engine=native` has "
+                "no int8; choose float32, or another engine."
+            )
+        count = config.depth - (config.pool == "class-token")
+        self.last, self.norm = encoder.blocks[count] if count < config.depth else None, encoder.norm
+        gelu = GELUS[config.gelu]
+        made = self.library.vitrail_make(
+            config.dim, count, config.num_heads, config.mlp_dim, config.norm_eps, gelu, int(int8)
+        )
+        self.handle = ctypes.c_void_p(_there(made))
+        weakref.finalize(self, self.library.vitrail_free, self.handle)
+        for layer in range(count):
+            weights = packed_weights(encoder.blocks[layer])
+            _there(self.library.vitrail_pack(self.handle, layer, *(weight.data_ptr() for weight in weights)))
+
+    def forward(self, tokens: Tokens, *, first_only: bool = False, **_: Any) -> KeptTokens:
+        """Encode the sequence; what else an encoder takes is for models that `check_native` refuses, or for torch."""
+        sequence = tokens.clone(memory_format=torch.contiguous_format)
+        images, length = sequence.shape[:2]
+        threads = torch.get_num_threads()
+        _there(self.library.vitrail_run(self.handle, sequence.data_ptr(), images, length, threads))
+        if self.last is not None:
+            sequence = self.last(sequence, first_only=first_only)
+        return sequence if self.norm is None else self.norm(sequence)
+
+
+def packed_weights(block: Any) -> list[Tensor]:
+    """Return the weights of a block as the program takes them: float32, with LayerScale in the layers before it."""
+    layers: list[Any] = [
+        block.norm1,
+        block.attention.qkv,
+        block.attention.out,
+        block.norm2,
+        block.mlp.hidden,
+        block.mlp.out,
+    ]
+    weights = {id(layer): [layer.weight.detach(), layer.bias.detach()] for layer in layers}
+    for layer, scale in ((block.attention.out, block.scale1), (block.mlp.out, block.scale2)):
+        if scale is not None:
+            weight, bias = weights[id(layer)]
+            weights[id(layer)] = [weight * scale.detach()[:, None], bias * scale.detach()]
+    return [weight.float().contiguous() for layer in layers for weight in weights[id(layer)]]
+
+
+def native_model(model: Model, *, int8: bool) -> ViT:
+    """Return a model that shares everything with another but its encoder, which is native."""
+    check_native(model.config)
+    assert isinstance(model, ViT)  # noqa: S101 - by its config
+    network = copy.copy(model)
+    network.__dict__["_modules"] = dict(model._modules)
+    network._modules["encoder"] = NativeEncoder(model.encoder, model.config, int8=int8).eval()
+    return network
+
+
+def _there(result: int | None) -> int:
+    """Return the result of a call, or raise if the program had no memory."""
+    if not result:
+        raise CheckpointError("there is not enough memory for the engine native; use smaller batches or another model.")
+    return result
