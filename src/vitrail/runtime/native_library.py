@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ COMPILER_COMMAND = "xcode-select --install" if sys.platform == "darwin" else "ap
 """What installs a compiler, on Debian and its like."""
 SECONDS = 300.0
 """How long the compiler may take; it takes four or five."""
+_loaded: dict[str, ctypes.CDLL] = {}
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "vitrail_int8": (_INT, []),
@@ -51,15 +51,21 @@ def find_compiler() -> list[str] | None:
     return None
 
 
-@cache
 def load_library(note: Note = unheard) -> ctypes.CDLL:
-    """Return the library, compiled if it is not stored yet."""
+    """Return the library, compiled if it is not stored yet, and loaded once in a process."""
     compiler = find_compiler()
     if compiler is None:
         raise ConfigError(
             "`engine=native` is compiled on this machine, which needs a C++ compiler; run "
             f"`{COMPILER_COMMAND}`, or name one in CXX, or choose another engine."
         )
+    key = program_key(compiler)
+    if key not in _loaded:
+        _loaded[key] = _load(compiler, note)
+    return _loaded[key]
+
+
+def _load(compiler: list[str], note: Note) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory(prefix="vitrail-") as folder:
         path = _stored(compiler, note)
         if path is None:  # nothing can be stored, but a library that was loaded needs no file

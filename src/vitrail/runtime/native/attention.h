@@ -85,16 +85,19 @@ static inline float soften(float* scores, int tokens, long keys, float scale) {
     return 1.0f / sum(total);
 }
 
-// Weights times the scales of the values, as bytes; returns their scale.
+// Weights times the scales of the values, as bytes; returns their scale, which is not a number where a value is not.
 static inline float quantise_weights(const float* weights, const float* value_scales, long keys, uint8_t* to) {
-    Floats most = all(1e-30f);
-    for (long key = 0; key < keys; key += LANES) most = larger(most, load(weights + key) * load(value_scales + key));
+    Floats most = all(1e-30f), nothing = {};
+    for (long key = 0; key < keys; key += LANES) {
+        Floats scaled = load(weights + key) * load(value_scales + key);
+        most = larger(most, scaled), nothing += scaled * 0.0f;
+    }
     float peak = largest(most), factor = 255.0f / peak;
     for (long key = 0; key < keys; key += LANES) {
         Floats scaled = load(weights + key) * load(value_scales + key) * factor;
         store(to + key, __builtin_convertvector(rounded(scaled), Bytes));
     }
-    return peak / 255.0f;
+    return peak / 255.0f + sum(nothing);
 }
 
 inline void BlockPass::attend() {
