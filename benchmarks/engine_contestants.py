@@ -45,6 +45,12 @@ def ours(kind: str, name: str, folder: Path, threads: int) -> Pass:
 
     model = vitrail.create(name, gelu="erf", seed=0)
     engine, _ = torch_engine(model)
+    if kind.startswith("native"):
+        from vitrail.runtime.choice import EngineChoice
+        from vitrail.runtime.make import make_engine
+
+        native = make_engine(engine, EngineChoice(engine="native", precision="int8" if "int8" in kind else "float32"))
+        return lambda batch: native.logits(torch.from_numpy(pixels(batch)).permute(0, 3, 1, 2))
     if kind == "torch":
         return lambda batch: engine.logits(torch.from_numpy(pixels(batch)).permute(0, 3, 1, 2))
     engines: dict[int, Any] = {}
@@ -117,8 +123,8 @@ def huggingface_model(name: str) -> Any:
 
 
 CONTESTANTS: dict[str, Callable[[str, str, Path, int], Pass]] = {
-    **{f"vitrail {kind}": ours for kind in ("torch", "compiled", "onnxruntime", "openvino")},
-    **{f"vitrail {kind} int8": ours for kind in ("onnxruntime", "openvino")},
+    **{f"vitrail {kind}": ours for kind in ("torch", "compiled", "native", "onnxruntime", "openvino")},
+    **{f"vitrail {kind} int8": ours for kind in ("native", "onnxruntime", "openvino")},
     **dict.fromkeys(("timm", "timm compiled", "Hugging Face", "Hugging Face compiled"), torch_peer),
     **dict.fromkeys(("timm onnxruntime", "timm openvino", "timm openvino int8"), graph_peer),
 }

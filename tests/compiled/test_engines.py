@@ -13,6 +13,7 @@ from vitrail.base.processor import has_bfloat16
 from vitrail.runtime.choice import EngineChoice
 from vitrail.runtime.engine import TorchEngine
 from vitrail.runtime.make import make_engine
+from vitrail.runtime.native_library import load_library
 from vitrail.verbs.agreement import CLOSE, compare, sample_pixels
 
 pytestmark = [
@@ -64,17 +65,23 @@ def test_a_graph_is_made_once_and_stored(monkeypatch) -> None:
 def test_the_table_has_every_engine_and_its_agreement() -> None:
     model = perturbed(vit_config())
     table = vitrail.engines(model, batch=[1, 3], seconds=0.01, threads=1)
-    assert table.failed == ("int8 was not measured; give images to `calibrate` with.",)
+    bytes_too = load_library().vitrail_int8()
+    (*without, images) = table.failed
+    assert images == "int8 was measured in native alone; the others need images to `calibrate` with."
+    assert ["VNNI" in sentence for sentence in without] == ([] if bytes_too else [True])
     exact = [speed for speed in table.speeds if speed.precision == "float32"]
     assert [(speed.engine, speed.batch) for speed in exact] == [
-        (name, batch) for name in ("torch", "compiled", "onnxruntime", "openvino") for batch in (1, 3)
+        (name, batch) for name in ("torch", "compiled", "native", "onnxruntime", "openvino") for batch in (1, 3)
     ]
     assert all(speed.agreement == 1 and speed.difference < CLOSE for speed in exact)
     rounded = [speed for speed in table.speeds if speed.precision == "bfloat16"]
     names = ("torch", "compiled", "openvino") if has_bfloat16() else ()
     assert [(speed.engine, speed.batch) for speed in rounded] == [(name, batch) for name in names for batch in (1, 3)]
     assert all(speed.agreement >= 0.9 and CLOSE < speed.difference < 0.1 for speed in rounded)  # it does round
-    assert len(table.speeds) == len(exact) + len(rounded)
+    in_bytes = [speed for speed in table.speeds if speed.precision == "int8"]
+    assert [(speed.engine, speed.batch) for speed in in_bytes] == ([("native", 1), ("native", 3)] if bytes_too else [])
+    assert all(speed.agreement >= 0.9 and CLOSE < speed.difference < 0.1 for speed in in_bytes)
+    assert len(table.speeds) == len(exact) + len(rounded) + len(in_bytes)
     assert all(speed.memory > 50e6 and speed.start_up > 0.1 for speed in table.speeds)
     assert np.isfinite(table.limit)
 

@@ -49,10 +49,29 @@ def test_in_int8_only_engines_that_have_it_are_measured(monkeypatch) -> None:
     engine = TorchEngine(perturbed(vit_config()), PIXELS)
     choice = EngineChoice(engine="auto", precision="int8", calibrate="sample")
     assert auto.fastest(engine, choice, batch=1, note=lambda _: None) == "openvino"
-    assert names == [("onnxruntime", "openvino")]
+    assert names == [["native", "onnxruntime", "openvino"]]
     monkeypatch.setattr(auto, "_measured", lambda *_: {})
-    with pytest.raises(ConfigError, match="none of onnxruntime and openvino runs this model in int8; use float32"):
+    words = "no engine of native, onnxruntime, openvino runs this model in int8; use float32.$"
+    with pytest.raises(ConfigError, match=words):
         auto.fastest(engine, choice, batch=2, note=lambda _: None)
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_engine_is_measured_where_it_can_have_the_choice() -> None:
+    def names(**choice) -> list[str]:
+        return [name for name in auto.CANDIDATES if auto.fitting(EngineChoice(engine="auto", **choice), name)]
+
+    assert names() == ["torch", "compiled", "native", "onnxruntime", "openvino"]
+    assert names(precision="bfloat16") == ["torch", "compiled", "openvino"]
+    assert names(merge_tokens=2) == ["torch", "compiled", "onnxruntime", "openvino"]
+    assert names(precision="int8") == ["native"]  # the others need images
+    native = auto.fitting(EngineChoice(engine="auto", precision="int8", calibrate="sample"), "native")
+    assert native == EngineChoice(engine="native", precision="int8")
+    relative = TorchEngine(perturbed(vit_config(positions="relative")), PIXELS)
+    notes = []
+    with pytest.raises(ConfigError, match=r"no engine of native runs .* use float32, or give images as `calibrate`"):
+        make_engine(relative, EngineChoice(engine="auto", precision="int8"), note=notes.append)
+    assert any("the model has relative positions" in note for note in notes)
 
 
 def test_a_damaged_store_of_measurements_is_made_again(cache, monkeypatch) -> None:

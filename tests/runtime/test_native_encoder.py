@@ -6,12 +6,12 @@ import torch
 
 from tests.reference import int8, transformer
 from tests.tiny import arrays, hybrid_config, perturbed, resnet_config, vit_config
-from vitrail import ConfigError
+from vitrail import ConfigError, build
 from vitrail.model.config import ViTConfig
 from vitrail.model.mixer_settings import Pooling
 from vitrail.model.rotary import RotaryConfig
 from vitrail.runtime import native_encoder
-from vitrail.runtime.native_encoder import NativeEncoder, check_native
+from vitrail.runtime.native_encoder import NativeEncoder, native_model
 from vitrail.runtime.native_library import load_library
 
 SIZES = {
@@ -111,17 +111,17 @@ def test_the_last_block_computes_the_class_token_alone() -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        (resnet_config(), "runs the blocks of an encoder, and a ResNet has none; choose another engine"),
-        (vit_config(mixer=Pooling(), pool="mean"), "does not run a model with the mixer pooling; choose"),
-        (vit_config(positions="relative"), "relative positions in its blocks"),
-        (vit_config(position_placement="every-layer"), "positions that are added in blocks"),
-        (vit_config(rotary=RotaryConfig(), mlp="swiglu"), "rotary positions and an MLP of the kind swiglu; choose"),
+        (resnet_config(), "the blocks of the paper, but the model has no encoder; choose another engine"),
+        (vit_config(mixer=Pooling(), pool="mean"), "but the model has the mixer pooling; choose"),
+        (vit_config(positions="relative"), "relative positions"),
+        (vit_config(position_placement="every-layer"), "positions at every layer"),
+        (vit_config(rotary=RotaryConfig(), mlp="swiglu"), "rotary positions and the MLP swiglu; choose another engine"),
     ],
 )
 def test_a_model_with_other_blocks_is_refused(config, words) -> None:
     with pytest.raises(ConfigError, match=words):
-        check_native(config)
-    check_native(hybrid_config())
+        native_model(build(config), int8=False)
+    native_model(build(hybrid_config()), int8=False)
 
 
 def test_int8_is_refused_where_the_processor_has_no_products_of_bytes(monkeypatch) -> None:

@@ -13,6 +13,7 @@ alone where it has no intermediates to show.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -126,6 +127,14 @@ class Model(nn.Module, ABC):
     def branches(self) -> list[Branch]:
         """Name the parts that can be left out, from input to output."""
         return []
+
+    def unusual_blocks(self) -> tuple[str, ...]:
+        """Name what the blocks have that those of the paper (Eq. 2 and 3) do not."""
+        return ("no encoder",)
+
+    def with_encoder(self, make: Callable[[nn.Module], nn.Module]) -> "Model":  # noqa: ARG002 - for kinds that have one
+        """Return a network that shares everything with this one but its encoder, which is made of this one's."""
+        raise ConfigError(f"a {self.config.noun} has no encoder that could be exchanged.")
 
     def matrices(self) -> dict[str, int]:
         """Name the kernels that are matrices inside blocks, with how many are stacked in each: 3 for q, k and v."""

@@ -1,6 +1,8 @@
 """The Vision Transformer: image -> patches -> tokens -> encoder -> head -> logits (Fig. 1)."""
 
+import copy
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Generator, nn
@@ -17,6 +19,7 @@ from vitrail.model.head import Head, head_cost
 from vitrail.model.hybrid import Backbone, backbone_costs
 from vitrail.model.image_checks import check_images
 from vitrail.model.merging import Merging, TokenSizes, check_merging
+from vitrail.model.mixer_settings import FullAttention
 from vitrail.model.patches import patch_grid, trimmed
 from vitrail.model.rotary import Rotary
 from vitrail.model.trace import Encoded, Recorder, Reduce, ReduceUnits, Selection, Trace, select
@@ -69,6 +72,24 @@ class ViT(Model, config=ViTConfig):
         blocks = range(self.config.depth)
         stacked |= {"mlp.gate.weight": 1} if self.config.mlp == "swiglu" else {}
         return {f"encoder.blocks.{number}.{name}": parts for number in blocks for name, parts in stacked.items()}
+
+    def unusual_blocks(self) -> tuple[str, ...]:
+        """Name other mixers and MLPs than the paper's, and positions that blocks know of."""
+        config = self.config
+        unusual = {
+            f"the mixer {config.mixer.kind}": config.mixer != FullAttention(),
+            "relative positions": config.positions == "relative",
+            "rotary positions": config.rotary is not None,
+            "positions at every layer": config.position_placement != "input",
+            f"the MLP {config.mlp}": config.mlp != "gelu",
+        }
+        return tuple(name for name, there in unusual.items() if there)
+
+    def with_encoder(self, make: Callable[[nn.Module], nn.Module]) -> "ViT":
+        """Return a model that shares everything with this one but its encoder."""
+        other = copy.copy(self)
+        other._modules = self._modules | {"encoder": make(self.encoder)}
+        return other
 
     def constants(self) -> dict[str, float]:
         """Name the factors of LayerScale."""

@@ -1,6 +1,5 @@
 """An encoder whose blocks run in our own program (`runtime/native`), and the models that it can run."""
 
-import copy
 import ctypes
 import weakref
 from typing import Any
@@ -10,38 +9,26 @@ from torch import Tensor, nn
 
 from vitrail.base.errors import CheckpointError, ConfigError
 from vitrail.base.shapes import KeptTokens, Tokens
-from vitrail.model.config import ViTConfig
 from vitrail.model.contract import Model
-from vitrail.model.encoder import Encoder
-from vitrail.model.family import ModelConfig
-from vitrail.model.mixer_settings import FullAttention
-from vitrail.model.vit import ViT
 from vitrail.runtime.native_library import load_library
 
-ELSE = "choose another engine"
 GELUS = {"tanh": 0, "erf": 1, "quick": 2}
 """The numbers that the program has for them."""
 
 
-def check_native(config: ModelConfig) -> None:
+def check_native(model: Model) -> None:
     """Refuse a model with other blocks than the paper's."""
-    if not isinstance(config, ViTConfig):
-        raise ConfigError(f"`engine=native` runs the blocks of an encoder, and a {config.noun} has none; {ELSE}.")
-    other = {
-        f"the mixer {config.mixer.kind}": not isinstance(config.mixer, FullAttention),
-        f"{config.positions} positions in its blocks": config.positions == "relative",
-        "rotary positions": config.rotary is not None,
-        "positions that are added in blocks": config.position_placement != "input",
-        f"an MLP of the kind {config.mlp}": config.mlp != "gelu",
-    }
-    if names := [name for name, there in other.items() if there]:
-        raise ConfigError(f"`engine=native` does not run a model with {' and '.join(names)}; {ELSE}.")
+    if names := model.unusual_blocks():
+        raise ConfigError(
+            f"`engine=native` runs the blocks of the paper, but the model has {' and '.join(names)}; choose another "
+            "engine."
+        )
 
 
 class NativeEncoder(nn.Module):
     """The blocks in one call, for inference; the norm after them, and a last block for one token, are torch's."""
 
-    def __init__(self, encoder: Encoder, config: ViTConfig, *, int8: bool) -> None:
+    def __init__(self, encoder: Any, config: Any, *, int8: bool) -> None:
         super().__init__()
         self.library = load_library()
         if int8 and not self.library.vitrail_int8():
@@ -90,14 +77,10 @@ def packed_weights(block: Any) -> list[Tensor]:
     return [weight.float().contiguous() for layer in layers for weight in weights[id(layer)]]
 
 
-def native_model(model: Model, *, int8: bool) -> ViT:
+def native_model(model: Model, *, int8: bool) -> Model:
     """Return a model that shares everything with another but its encoder, which is native."""
-    check_native(model.config)
-    assert isinstance(model, ViT)  # noqa: S101 - by its config
-    network = copy.copy(model)
-    network.__dict__["_modules"] = dict(model._modules)
-    network._modules["encoder"] = NativeEncoder(model.encoder, model.config, int8=int8).eval()
-    return network
+    check_native(model)
+    return model.with_encoder(lambda encoder: NativeEncoder(encoder, model.config, int8=int8).eval())
 
 
 def _there(result: int | None) -> int:
