@@ -33,40 +33,46 @@ static inline void pack_value_bytes(const uint8_t* row, int token, int head_dim,
 }
 
 inline void BlockPass::project() {
-    int head_dim = shape.head_dim, deep = up(head_dim, 4);
+    int head_dim = shape.head_dim;
     long wide = up(head_dim, PANEL), keys = shared.keys;
     norm(image + (long)first * shape.dim, rows(), block.norm1_scale, block.norm1_shift);
-    Buffer<uint8_t> row_bytes(up(deep, LANES));
     for (int head = 0; head < shape.heads; head++) {
         long place = head_place(head);
-        for (int part = 0; part < 3; part++) {
-            const Matrix& matrix = (part == 0 ? block.queries : part == 1 ? block.keys : block.values)[head];
+        for (int part : {QUERY, KEY, VALUE}) {
+            const Matrix& matrix = (part == QUERY ? block.queries : part == KEY ? block.keys : block.values)[head];
             float* out = own.panel.data();
-            if (!shape.int8 && part == 0) out = &shared.queries[(place * shared.rows + first) * wide];
-            if (!shape.int8 && part == 2) out = &shared.values[(place * keys + first) * wide];
+            if (!shape.int8 && part == QUERY) out = &shared.queries[(place * shared.rows + first) * wide];
+            if (!shape.int8 && part == VALUE) out = &shared.values[(place * keys + first) * wide];
             for (int panel = 0; panel < matrix.panels; panel++)
                 linear(matrix, panel, own.normed.data(), shape.stride(), own.bytes.data(), rows(), out + panel * PANEL,
                        wide);
-            if (!shape.int8 && part == 1)
+            if (shape.int8)
+                take_bytes(part, place, out);
+            else if (part == KEY)
                 pack_keys(out, wide, first, rows(), head_dim, &shared.keys_packed[place * keys * head_dim]);
-            for (int row = 0; shape.int8 && row < rows(); row++) {
-                int token = first + row;
-                if (part == 0) {
-                    uint8_t* to = &shared.query_bytes[(place * shared.rows + token) * deep];
-                    shared.query_scales[place * shared.rows + token] = quantise_row(out + row * wide, head_dim, to);
-                    continue;
-                }
-                float scale = quantise_row(out + row * wide, head_dim, row_bytes.data());
-                if (part == 1) {
-                    shared.key_scales[place * keys + token] = scale;
-                    pack_key_bytes(row_bytes.data(), token, deep, &shared.key_bytes[place * keys * deep],
-                                   &shared.key_shifts[place * keys + token]);
-                } else {
-                    shared.value_scales[place * keys + token] = scale;
-                    pack_value_bytes(row_bytes.data(), token, head_dim, keys, &shared.value_bytes[place * keys * wide]);
-                }
-            }
         }
+    }
+}
+
+// Stores queries, keys or values of a head as bytes, each row with a scale of its own.
+inline void BlockPass::take_bytes(int part, long place, const float* from) {
+    int head_dim = shape.head_dim, deep = up(head_dim, 4);
+    long wide = up(head_dim, PANEL), keys = shared.keys;
+    for (int row = 0; row < rows(); row++, from += wide) {
+        int token = first + row;
+        if (part == QUERY) {
+            uint8_t* to = &shared.query_bytes[(place * shared.rows + token) * deep];
+            shared.query_scales[place * shared.rows + token] = quantise_row(from, head_dim, to);
+            continue;
+        }
+        uint8_t* bytes = own.row.data();
+        (part == KEY ? shared.key_scales : shared.value_scales)[place * keys + token] =
+            quantise_row(from, head_dim, bytes);
+        if (part == KEY)
+            pack_key_bytes(bytes, token, deep, &shared.key_bytes[place * keys * deep],
+                           &shared.key_shifts[place * keys + token]);
+        else
+            pack_value_bytes(bytes, token, head_dim, keys, &shared.value_bytes[place * keys * wide]);
     }
 }
 
@@ -101,56 +107,64 @@ static inline float quantise_weights(const float* weights, const float* value_sc
 }
 
 inline void BlockPass::attend() {
-    int head_dim = shape.head_dim, deep = up(head_dim, 4);
-    long wide = up(head_dim, PANEL), keys = shared.keys, mixed_width = shape.stride();
-    float scale = 1.0f / std::sqrt((float)head_dim);
-    static const Buffer<float> ones(PANEL, 1.0f);
-    static const Buffer<int32_t> zeros(PANEL, 0);
-    alignas(LINE) float out[TILE_ROWS * PANEL];
-    float row_scales[TILE_ROWS], sums[TILE_ROWS];
+    float scale = 1.0f / std::sqrt((float)shape.head_dim);
     for (int head = 0; head < shape.heads; head++) {
         long place = head_place(head);
         for (int start = first; start < end; start += TILE_ROWS) {
             int count = std::min(TILE_ROWS, end - start);
-            float* scores = own.scores.data();
-            for (long key = 0; key < keys; key += PANEL) {
-                if (shape.int8) {
-                    Scales scales{&shared.query_scales[place * shared.rows + start],
-                                  &shared.key_scales[place * keys + key], &shared.key_shifts[place * keys + key],
-                                  nullptr};
-                    int8_product(&shared.query_bytes[(place * shared.rows + start) * deep], deep, count,
-                                 &shared.key_bytes[(place * keys + key) * deep], deep, scales, scores + key, keys);
-                } else {
-                    float_product(&shared.queries[(place * shared.rows + start) * wide], wide, count,
-                                  &shared.keys_packed[(place * keys + key) * head_dim], PANEL, head_dim, nullptr,
-                                  scores + key, keys);
-                }
-            }
+            score(place, start, count);
             for (int row = 0; row < count; row++) {
-                sums[row] = soften(scores + row * keys, tokens, keys, scale);
+                float* scores = &own.scores[row * shared.keys];
+                own.shares[row] = soften(scores, tokens, shared.keys, scale);
                 if (shape.int8)
-                    row_scales[row] =
-                        sums[row] * quantise_weights(scores + row * keys, &shared.value_scales[place * keys], keys,
-                                                     &own.weights[row * keys]);
+                    own.shares[row] *= quantise_weights(scores, &shared.value_scales[place * shared.keys], shared.keys,
+                                                        &own.weights[row * shared.keys]);
             }
-            for (int column = 0; column < head_dim; column += PANEL) {
-                if (shape.int8) {
-                    Scales scales{row_scales, ones.data(), zeros.data(), nullptr};
-                    int8_product(own.weights.data(), keys, count, &shared.value_bytes[(place * wide + column) * keys],
-                                 up(tokens, 4), scales, out, PANEL);
-                } else {
-                    float_product(scores, keys, count, &shared.values[place * keys * wide + column], wide, tokens,
-                                  nullptr, out, PANEL);
-                }
-                int width = std::min(PANEL, head_dim - column);
-                for (int row = 0; row < count; row++) {
-                    float* to = &own.mixed[(start - first + row) * mixed_width + head * head_dim + column];
-                    float factor = shape.int8 ? 1.0f : sums[row];
-                    for (int lane = 0; lane < width; lane++) to[lane] = out[row * PANEL + lane] * factor;
-                }
-            }
+            mix(head, start, count);
         }
     }
-    if (shape.int8) quantise(own.mixed.data(), mixed_width, shape.dim, rows(), own.bytes.data());
-    add_linear(block.out, own.mixed.data(), mixed_width, own.bytes.data(), first, rows());
+    long stride = shape.stride();
+    if (shape.int8) quantise(own.mixed.data(), stride, shape.dim, rows(), own.bytes.data());
+    add_linear(block.out, own.mixed.data(), stride, own.bytes.data(), first, rows());
+}
+
+// q k^T of some rows with all keys.
+inline void BlockPass::score(long place, int start, int count) {
+    int head_dim = shape.head_dim, deep = up(head_dim, 4);
+    long wide = up(head_dim, PANEL), keys = shared.keys, row = place * shared.rows + start;
+    for (long key = 0; key < keys; key += PANEL) {
+        long column = place * keys + key;
+        float* out = &own.scores[key];
+        if (shape.int8) {
+            Scales scales{&shared.query_scales[row], &shared.key_scales[column], &shared.key_shifts[column], nullptr};
+            int8_product(&shared.query_bytes[row * deep], deep, count, &shared.key_bytes[column * deep], deep, scales,
+                         out, keys);
+        } else {
+            float_product(&shared.queries[row * wide], wide, count, &shared.keys_packed[column * head_dim], PANEL,
+                          head_dim, nullptr, out, keys);
+        }
+    }
+}
+
+// A v of these rows, put where the head has its place among the others.
+inline void BlockPass::mix(int head, int start, int count) {
+    int head_dim = shape.head_dim;
+    long wide = up(head_dim, PANEL), keys = shared.keys, place = head_place(head) * keys * wide;
+    alignas(LINE) float out[TILE_ROWS * PANEL];
+    for (int column = 0; column < head_dim; column += PANEL) {
+        if (shape.int8) {
+            Scales scales{own.shares.data(), own.ones.data(), own.zeros.data(), nullptr};
+            int8_product(own.weights.data(), keys, count, &shared.value_bytes[place + column * keys], up(tokens, 4),
+                         scales, out, PANEL);
+        } else {
+            float_product(own.scores.data(), keys, count, &shared.values[place + column], wide, tokens, nullptr, out,
+                          PANEL);
+        }
+        int width = std::min(PANEL, head_dim - column);
+        for (int row = 0; row < count; row++) {
+            float* to = &own.mixed[(start - first + row) * shape.stride() + head * head_dim + column];
+            float factor = shape.int8 ? 1.0f : own.shares[row];
+            for (int lane = 0; lane < width; lane++) to[lane] = out[row * PANEL + lane] * factor;
+        }
+    }
 }

@@ -25,8 +25,8 @@ struct ImageSpace {
             return;
         }
         query_bytes.assign(heads * rows * deep, 128), query_scales.assign(heads * rows, 0);
-        key_bytes.assign(heads * keys * deep, 0), key_scales.assign(heads * keys, 0),
-            key_shifts.assign(heads * keys, 0);
+        key_bytes.assign(heads * keys * deep, 0), key_scales.assign(heads * keys, 0);
+        key_shifts.assign(heads * keys, 0);
         value_bytes.assign(heads * keys * wide, 0), value_scales.assign(heads * keys, 0);
     }
 };
@@ -34,7 +34,10 @@ struct ImageSpace {
 // Numbers that only one thread uses.
 struct ThreadSpace {
     Buffer<float> normed, panel, mixed, hidden, scores, scales;
-    Buffer<uint8_t> bytes, hidden_bytes, weights;
+    Buffer<float> shares = Buffer<float>(TILE_ROWS);  // what is left to multiply each row of A v with
+    Buffer<uint8_t> bytes, hidden_bytes, weights, row;
+    Buffer<float> ones = Buffer<float>(PANEL, 1.0f);
+    Buffer<int32_t> zeros = Buffer<int32_t>(PANEL, 0);
 
     ThreadSpace(const Shape& shape, int tokens) {
         long rows = tokens + TILE_ROWS, wide = up(shape.head_dim, PANEL), chunk = CHUNK + TILE_ROWS;
@@ -44,10 +47,12 @@ struct ThreadSpace {
         scores.assign(TILE_ROWS * keys, 0), scales.assign(std::max(rows, chunk), 0);
         if (shape.int8) {
             bytes.assign(rows * up(shape.dim, 4), 0), hidden_bytes.assign(chunk * up(shape.mlp_dim, 4), 0);
-            weights.assign(TILE_ROWS * keys, 0);
+            weights.assign(TILE_ROWS * keys, 0), row.assign(up(shape.head_dim, LANES), 0);
         }
     }
 };
+
+enum Part { QUERY, KEY, VALUE };
 
 // A pass of one thread through a block: rows `first` to `end` of an image whose tokens are `image`.
 struct BlockPass {
@@ -144,4 +149,9 @@ struct BlockPass {
 
     void project();  // q, k and v of the rows, for all heads (Eq. 5)
     void attend();   // A v of the rows (Eq. 6 and 7), then the product of Eq. 8 and the residual of Eq. 2
+
+  private:
+    void take_bytes(int part, long place, const float* from);
+    void score(long place, int start, int count);
+    void mix(int head, int start, int count);
 };
