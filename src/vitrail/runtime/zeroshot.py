@@ -19,10 +19,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from vitrail.base.errors import ConfigError, InputError
-from vitrail.base.shapes import Logits, PixelBatch, Representation
-from vitrail.data.preprocessing import Preprocessing
+from vitrail.base.shapes import Logits, PixelBatch
 from vitrail.data.sources.npz import read_arrays
 from vitrail.model.family import ModelConfig
+from vitrail.runtime.around import EngineAround
 from vitrail.runtime.engine import Engine
 
 Embeddings = Float[Tensor, "class width"]
@@ -96,38 +96,16 @@ def _needed(path: Path, members: set[str]) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class ZeroShotEngine:
+class ZeroShotEngine(EngineAround):
     """An engine whose classes are texts."""
 
-    engine: Engine
-    """What computes the features."""
     texts: TextEmbeddings
     """The classes."""
-
-    @property
-    def preprocessing(self) -> Preprocessing:
-        """How an image becomes input."""
-        return self.engine.preprocessing
 
     @property
     def num_outputs(self) -> int:
         """How many texts there are."""
         return len(self.texts.names)
-
-    @property
-    def feature_width(self) -> int:
-        """How many numbers a representation has."""
-        return self.engine.feature_width
-
-    @property
-    def device(self) -> torch.device:
-        """Where it computes."""
-        return self.engine.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The type of the numbers that it computes with."""
-        return self.engine.dtype
 
     @property
     def digest(self) -> str:
@@ -136,20 +114,11 @@ class ZeroShotEngine:
         digest.update(self.texts.directions.numpy().tobytes())
         return digest.hexdigest()
 
-    @property
-    def concurrent(self) -> bool:
-        """Whether several threads may call it at once."""
-        return self.engine.concurrent
-
     @torch.inference_mode()
     def logits(self, pixels: PixelBatch) -> Logits:
         """Return the scaled cosine of each image with each text."""
         directions = self.texts.directions.to(self.device)
         return self.texts.scale * F.normalize(self.features(pixels).float(), dim=1) @ directions.T
-
-    def features(self, pixels: PixelBatch) -> Representation:
-        """Return the image in the space of texts."""
-        return self.engine.features(pixels)
 
 
 def zero_shot(engine: Engine, config: ModelConfig | None, texts: TextEmbeddings, called: str) -> ZeroShotEngine:
