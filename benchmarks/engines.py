@@ -56,7 +56,7 @@ def make_files(name: str, folder: Path, kinds: list[str]) -> None:
         torch.nn.init.normal_(model.head.linear.weight, std=0.02)
         graph = Graph(model, vitrail.Preprocessing(image_size=(224, 224), mean=(0.5,) * 3, std=(0.5,) * 3))
         write_whole(ours, onnx_bytes(make_program(graph), graph.names))
-    if any(kind.startswith("vitrail") and is_int8(kind) for kind in kinds) and not ours8.exists():
+    if any(kind.startswith("vitrail o") and is_int8(kind) for kind in kinds) and not ours8.exists():
         noise = Calibration(shown=pixels(8), compared=pixels(4))
         result = quantise(ours.read_bytes(), noise, agreement=0, threads=torch.get_num_threads(), note=print)
         write_whole(ours8, result.content)

@@ -1,7 +1,10 @@
 """An encoder whose blocks run in our own program (`runtime/native`), and the models that it can run."""
 
 import ctypes
+import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -25,8 +28,21 @@ def check_native(model: Model) -> None:
         )
 
 
+_team = threading.local()
+
+
+@contextmanager
+def team_of(threads: int) -> Iterator[None]:
+    """Let encoders that are called in this thread have a team of threads, whatever torch has."""
+    _team.threads = threads
+    try:
+        yield
+    finally:
+        del _team.threads
+
+
 class NativeEncoder(nn.Module):
-    """The blocks in one call, for inference; the norm after them, and a last block for one token, are torch's."""
+    """The blocks in one call, for inference; the norm after them is torch's."""
 
     def __init__(self, encoder: Any, config: Any, *, int8: bool) -> None:
         super().__init__()
@@ -36,26 +52,24 @@ class NativeEncoder(nn.Module):
                 "this processor has no instructions for products of bytes (VNNI), without which `engine=native` has "
                 "no int8; choose float32, or another engine."
             )
-        count = config.depth - (config.pool == "class-token")
-        self.last, self.norm = encoder.blocks[count] if count < config.depth else None, encoder.norm
+        self.norm = encoder.norm
         gelu = GELUS[config.gelu]
         made = self.library.vitrail_make(
-            config.dim, count, config.num_heads, config.mlp_dim, config.norm_eps, gelu, int(int8)
+            config.dim, config.depth, config.num_heads, config.mlp_dim, config.norm_eps, gelu, int(int8)
         )
         self.handle = ctypes.c_void_p(_there(made))
         weakref.finalize(self, self.library.vitrail_free, self.handle)
-        for layer in range(count):
-            weights = packed_weights(encoder.blocks[layer])
+        for layer, block in enumerate(encoder.blocks):
+            weights = packed_weights(block)
             _there(self.library.vitrail_pack(self.handle, layer, *(weight.data_ptr() for weight in weights)))
 
     def forward(self, tokens: Tokens, *, first_only: bool = False, **_: Any) -> KeptTokens:
-        """Encode the sequence; what else an encoder takes is for models that `check_native` refuses, or for torch."""
+        """Encode the sequence, or its first token; what else an encoder takes is for models that are refused here."""
         sequence = tokens.clone(memory_format=torch.contiguous_format)
         images, length = sequence.shape[:2]
-        threads = torch.get_num_threads()
-        _there(self.library.vitrail_run(self.handle, sequence.data_ptr(), images, length, threads))
-        if self.last is not None:
-            sequence = self.last(sequence, first_only=first_only)
+        threads = getattr(_team, "threads", torch.get_num_threads())
+        _there(self.library.vitrail_run(self.handle, sequence.data_ptr(), images, length, threads, int(first_only)))
+        sequence = sequence[:, :1] if first_only else sequence
         return sequence if self.norm is None else self.norm(sequence)
 
 

@@ -1,14 +1,19 @@
 """A model whose encoder runs in our own program, in float32 or int8; the rest of it runs in torch."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
+from torch import Tensor
 
+from vitrail.base.alone import each_alone, may_share
+from vitrail.base.shapes import Logits, PixelBatch, Representation
 from vitrail.runtime.around import EngineAround
 from vitrail.runtime.choice import Precision
 from vitrail.runtime.engine import TorchEngine
-from vitrail.runtime.native_encoder import native_model
+from vitrail.runtime.native_encoder import native_model, team_of
 from vitrail.runtime.native_library import find_compiler, program_key
 
 
@@ -32,6 +37,32 @@ class NativeEngine(EngineAround):
         """What names the network: another processor may round otherwise, and so have other digests."""
         program = program_key(find_compiler() or [])
         return hashlib.sha256(f"{self.source} native {self.precision} {program}".encode()).hexdigest()
+
+    def logits(self, pixels: PixelBatch) -> Logits:
+        """Return the score of every class."""
+        return _apart(self.engine.logits, pixels)
+
+    def features(self, pixels: PixelBatch) -> Representation:
+        """Return the input of the last linear layer."""
+        return _apart(self.engine.features, pixels)
+
+
+def _apart(answer: Callable[[PixelBatch], Tensor], pixels: PixelBatch) -> Tensor:
+    """Compute in threads that have no others of torch's: those would look for work while the encoder's compute.
+
+    Each of a few threads has its share of the images where all shares are equal; else one has all of them, and the
+    encoder has as many threads as torch.
+    """
+    threads = torch.get_num_threads()
+    if not may_share(threads):
+        return answer(pixels)
+    shares = threads if len(pixels) % threads == 0 else 1
+
+    def compute(part: PixelBatch) -> Tensor:
+        with team_of(threads // shares):
+            return answer(part)
+
+    return torch.cat(each_alone(threads, [partial(compute, part) for part in pixels.tensor_split(shares)]))
 
 
 def native_engine(engine: TorchEngine, precision: Precision | None) -> NativeEngine:

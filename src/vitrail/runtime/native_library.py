@@ -38,7 +38,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "vitrail_make": (_POINTER, [_INT, _INT, _INT, _INT, ctypes.c_float, _INT, _INT]),
     "vitrail_free": (None, [_POINTER]),
     "vitrail_pack": (_INT, [_POINTER, _INT, *[_POINTER] * 12]),
-    "vitrail_run": (_INT, [_POINTER, _POINTER, _INT, _INT, _INT]),
+    "vitrail_run": (_INT, [_POINTER, _POINTER, _INT, _INT, _INT, _INT]),
 }
 
 

@@ -32,7 +32,7 @@ static inline void pack_value_bytes(const uint8_t* row, int token, int head_dim,
     }
 }
 
-inline void BlockPass::project() {
+inline void BlockPass::project(bool first_only) {
     int head_dim = shape.head_dim;
     long wide = up(head_dim, PANEL), keys = shared.keys;
     norm(image + (long)first * shape.dim, rows(), block.norm1_scale, block.norm1_shift);
@@ -40,14 +40,15 @@ inline void BlockPass::project() {
         long place = head_place(head);
         for (int part : {QUERY, KEY, VALUE}) {
             const Matrix& matrix = (part == QUERY ? block.queries : part == KEY ? block.keys : block.values)[head];
+            int count = part == QUERY && first_only ? first == 0 : rows();
             float* out = own.panel.data();
             if (!shape.int8 && part == QUERY) out = &shared.queries[(place * shared.rows + first) * wide];
             if (!shape.int8 && part == VALUE) out = &shared.values[(place * keys + first) * wide];
             for (int panel = 0; panel < matrix.panels; panel++)
-                linear(matrix, panel, own.normed.data(), shape.stride(), own.bytes.data(), rows(), out + panel * PANEL,
+                linear(matrix, panel, own.normed.data(), shape.stride(), own.bytes.data(), count, out + panel * PANEL,
                        wide);
             if (shape.int8)
-                take_bytes(part, place, out);
+                take_bytes(part, place, out, count);
             else if (part == KEY)
                 pack_keys(out, wide, first, rows(), head_dim, &shared.keys_packed[place * keys * head_dim]);
         }
@@ -55,10 +56,10 @@ inline void BlockPass::project() {
 }
 
 // Stores queries, keys or values of a head as bytes, each row with a scale of its own.
-inline void BlockPass::take_bytes(int part, long place, const float* from) {
+inline void BlockPass::take_bytes(int part, long place, const float* from, int count) {
     int head_dim = shape.head_dim, deep = up(head_dim, 4);
     long wide = up(head_dim, PANEL), keys = shared.keys;
-    for (int row = 0; row < rows(); row++, from += wide) {
+    for (int row = 0; row < count; row++, from += wide) {
         int token = first + row;
         if (part == QUERY) {
             uint8_t* to = &shared.query_bytes[(place * shared.rows + token) * deep];

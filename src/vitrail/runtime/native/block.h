@@ -6,7 +6,7 @@
 #include "team.h"
 #include "weights.h"
 
-constexpr int CHUNK = 96;  // rows that pass the MLP together: their hidden numbers stay in the second cache
+constexpr int CHUNK = 96;  // about how many rows pass the MLP together: their hidden numbers stay in the second cache
 
 // Numbers of one image on its way, which the threads of a team share; each writes its own rows.
 struct ImageSpace {
@@ -40,7 +40,7 @@ struct ThreadSpace {
     Buffer<int32_t> zeros = Buffer<int32_t>(PANEL, 0);
 
     ThreadSpace(const Shape& shape, int tokens) {
-        long rows = tokens + TILE_ROWS, wide = up(shape.head_dim, PANEL), chunk = CHUNK + TILE_ROWS;
+        long rows = tokens + TILE_ROWS, wide = up(shape.head_dim, PANEL), chunk = 2 * CHUNK;
         long keys = up(tokens, PANEL);
         normed.assign(rows * shape.stride(), 0), panel.assign(rows * std::max(wide, (long)PANEL), 0);
         mixed.assign(rows * shape.stride(), 0), hidden.assign(chunk * shape.hidden_stride(), 0);
@@ -130,8 +130,10 @@ struct BlockPass {
 
     void mlp() {
         long width = shape.hidden_stride();
-        for (int start = first; start < end; start += CHUNK) {
-            int count = std::min(CHUNK, end - start);
+        int pieces = std::max(1, (rows() + CHUNK / 2) / CHUNK);
+        int piece = (int)up((rows() + pieces - 1) / pieces, TILE_ROWS);
+        for (int start = first; start < end; start += piece) {
+            int count = std::min(piece, end - start);
             norm(image + (long)start * shape.dim, count, block.norm2_scale, block.norm2_shift);
             for (int panel = 0; panel < block.hidden.panels; panel++) {
                 float* out = own.hidden.data() + panel * PANEL;
@@ -147,11 +149,12 @@ struct BlockPass {
         }
     }
 
-    void project();  // q, k and v of the rows, for all heads (Eq. 5)
-    void attend();   // A v of the rows (Eq. 6 and 7), then the product of Eq. 8 and the residual of Eq. 2
+    void project(
+        bool first_only);  // q, k and v of the rows, for all heads (Eq. 5); of q only the first row of an image
+    void attend();         // A v of the rows (Eq. 6 and 7), then the product of Eq. 8 and the residual of Eq. 2
 
   private:
-    void take_bytes(int part, long place, const float* from);
+    void take_bytes(int part, long place, const float* from, int count);
     void score(long place, int start, int count);
     void mix(int head, int start, int count);
 };

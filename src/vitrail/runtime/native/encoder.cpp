@@ -9,6 +9,7 @@ struct Pass {
     const Encoder& encoder;
     float* sequences;
     int tokens;
+    bool first_only;  // whether the last block computes the first token of an image alone
 
     float* image(int number) const { return sequences + (long)number * tokens * encoder.shape.dim; }
 
@@ -18,8 +19,10 @@ struct Pass {
         for (size_t layer = 0; layer < encoder.blocks.size(); layer++) {
             BlockPass pass{encoder.shape, encoder.blocks[layer], shared, own, image, tokens, first,
                            end,           (int)(layer % 2)};
-            pass.project();
+            bool alone = first_only && layer + 1 == encoder.blocks.size();
+            pass.project(alone);
             meeting.wait(team);
+            if (alone) pass.end = std::min(end, first == 0 ? 1 : first);
             pass.attend();
             pass.mlp();
         }
@@ -97,9 +100,10 @@ int vitrail_pack(void* made, int layer, const float* norm1_scale, const float* n
     return 0;
 }
 
-// Sends `images` sequences of `tokens` tokens through all blocks, in place, and returns whether there was memory.
-int vitrail_run(void* made, float* sequences, int images, int tokens, int threads) try {
-    Pass pass{*(const Encoder*)made, sequences, tokens};
+// Sends `images` sequences of `tokens` tokens through all blocks, in place, and returns whether there was memory. With
+// `first_only` the first token of each image is complete, and no other.
+int vitrail_run(void* made, float* sequences, int images, int tokens, int threads, int first_only) try {
+    Pass pass{*(const Encoder*)made, sequences, tokens, first_only != 0};
     int whole = images - images % threads, team = std::min(threads, (tokens + TILE_ROWS - 1) / TILE_ROWS);
     if (whole) pass.whole(whole, threads);
     for (int number = whole; number < images; number++) pass.together(number, team);

@@ -25,8 +25,21 @@ static inline Ints dot(Ints total, Ints left, Ints right) {  // never called: in
 }
 #endif
 
-constexpr int LINE = 64;    // bytes of a line of the caches
+constexpr int LINE = 64;         // bytes of a line of the caches
+constexpr int STEP = 4 * PANEL;  // bytes of a panel that a step reads: a row in float32, four rows in int8
+constexpr int EVERY =
+    8 * LINE / STEP;        // steps after which a tile asks for a line of the next panel: eight tiles get all
 constexpr int SLICE = 768;  // inner indices at once in float32: their part of a panel stays in the second cache
+
+// Where in the next panel a tile begins to ask for lines.
+static inline const char* ahead_of(const void* next, int row, int steps) {
+    return (const char*)next + row / TILE_ROWS % 8 * (long)(steps / EVERY) * LINE;
+}
+
+// Always inline: GCC takes a function that only asks for one without effect, and drops calls of it.
+__attribute__((always_inline)) static inline void ask(const char* ahead, int step) {
+    if (step % EVERY == 0) __builtin_prefetch(ahead + step / EVERY * LINE, 0, 2);
+}
 
 // How the sums of an int8 product become numbers: (sum - 128 * column total) * row scale * column scale + bias.
 struct Scales {
@@ -50,8 +63,8 @@ __attribute__((noinline)) void float_tile(const float* left, long stride, const 
     const float* lefts[ROWS / 3];
 #pragma GCC unroll 4
     for (int group = 0; group < ROWS / 3; group++) lefts[group] = left + 3 * group * stride;
-    for (int inner = 0; inner < depth; inner++, panel += panel_stride, ahead += LINE) {
-        __builtin_prefetch(ahead, 0, 2);
+    for (int inner = 0; inner < depth; inner++, panel += panel_stride) {
+        ask(ahead, inner);
         Floats first = load(panel), second = load(panel + LANES);
 #pragma GCC unroll 4
         for (int group = 0; group < ROWS / 3; group++) {
@@ -81,8 +94,8 @@ __attribute__((noinline)) void int8_tile(const uint8_t* left, long stride, const
     const uint8_t* lefts[ROWS / 3];
 #pragma GCC unroll 4
     for (int group = 0; group < ROWS / 3; group++) lefts[group] = left + 3 * group * stride;
-    for (int inner = 0; inner < depth; inner += 4, panel += 4 * PANEL, ahead += LINE) {
-        __builtin_prefetch(ahead, 0, 2);
+    for (int inner = 0; inner < depth; inner += 4, panel += 4 * PANEL) {
+        ask(ahead, inner / 4);
         Ints first = load((const int32_t*)panel), second = load((const int32_t*)panel + LANES);
 #pragma GCC unroll 4
         for (int group = 0; group < ROWS / 3; group++) {
@@ -133,7 +146,7 @@ static inline void float_product(const float* left, long stride, int rows, const
         int inner = std::min(SLICE, depth - start);
         each_tile(rows, [&](auto size, int row, int count) {
             const float* from = panel + start * panel_stride;
-            const char* ahead = (const char*)(from + inner * panel_stride) + (long)row / TILE_ROWS * inner * LINE;
+            const char* ahead = ahead_of(from + inner * panel_stride, row, inner);
             float_tile<size.value>(left + row * stride + start, stride, from, panel_stride, inner, bias, start > 0,
                                    ahead, out + row * out_stride, out_stride, count);
         });
@@ -144,7 +157,7 @@ static inline void float_product(const float* left, long stride, int rows, const
 static inline void int8_product(const uint8_t* left, long stride, int rows, const int8_t* panel, int depth,
                                 const Scales& scales, float* out, long out_stride) {
     each_tile(rows, [&](auto size, int row, int count) {
-        const char* ahead = (const char*)panel + (long)depth * PANEL + (long)row / TILE_ROWS * depth / 4 * LINE;
+        const char* ahead = ahead_of(panel + (long)depth * PANEL, row, depth / 4);
         int8_tile<size.value>(left + row * stride, stride, panel, depth, scales, ahead, row, out + row * out_stride,
                               out_stride, count);
     });

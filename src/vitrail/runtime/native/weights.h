@@ -1,9 +1,14 @@
 // The weights of the blocks, packed for products: each linear layer is one or more matrices of panels.
 #pragma once
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 #include <new>
 #include <vector>
 
 #include "products.h"
+
+constexpr size_t HUGE_BYTES = 1 << 21;  // of a huge page, which the system gives where it is asked to
 
 // Memory that begins with a line of the cache: a vector that lies across two lines takes twice as long to load.
 template <class Number>
@@ -12,8 +17,17 @@ struct Aligned {
     Aligned() = default;
     template <class Other>
     Aligned(const Aligned<Other>&) {}
-    Number* allocate(size_t count) { return (Number*)::operator new(count * sizeof(Number), std::align_val_t(LINE)); }
-    void deallocate(Number* memory, size_t) { ::operator delete(memory, std::align_val_t(LINE)); }
+    static std::align_val_t alignment(size_t count) {
+        return std::align_val_t(count * sizeof(Number) < HUGE_BYTES ? LINE : HUGE_BYTES);
+    }
+    Number* allocate(size_t count) {
+        void* memory = ::operator new(count * sizeof(Number), alignment(count));
+#if defined(__linux__)
+        if (count * sizeof(Number) >= HUGE_BYTES) madvise(memory, count * sizeof(Number), MADV_HUGEPAGE);
+#endif
+        return (Number*)memory;
+    }
+    void deallocate(Number* memory, size_t count) { ::operator delete(memory, alignment(count)); }
     bool operator==(const Aligned&) const { return true; }
     bool operator!=(const Aligned&) const { return false; }
 };
