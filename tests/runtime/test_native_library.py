@@ -78,7 +78,7 @@ def test_a_machine_without_a_compiler_is_told_how_to_have_one(monkeypatch) -> No
 @pytest.mark.parametrize(("compiler", "reason"), [("false", "it ended with code 1"), ("true", "it ended with code 0")])
 def test_a_compiler_that_fails_is_named(monkeypatch, compiler, reason) -> None:
     monkeypatch.setenv("CXX", compiler)
-    with pytest.raises(ConfigError, match=f"{compiler} did not compile the engine `native`: {reason}; choose another"):
+    with pytest.raises(ConfigError, match=f"{compiler} did not compile the engine native: {reason}; choose another"):
         load_library()
 
 

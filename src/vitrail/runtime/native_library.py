@@ -27,8 +27,8 @@ SOURCES = Path(__file__).parent / "native"
 PROGRAM = "encoder.cpp"
 COMPILERS = ("c++", "g++", "clang++")
 FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC", "-pthread", f'-DVITRAIL_DIGEST="{NO_DIGEST}"')
-COMPILER_COMMAND = "xcode-select --install" if sys.platform == "darwin" else "apt-get install g++"
-"""What installs a compiler, on Debian and its like."""
+COMPILER_COMMAND = "brew install gcc" if sys.platform == "darwin" else "apt-get install g++"
+"""What installs a compiler."""
 SECONDS = 300.0
 """How long the compiler may take; it takes four or five."""
 _loaded: dict[str, ctypes.CDLL] = {}
@@ -106,7 +106,7 @@ def compile_program(compiler: list[str]) -> bytes:
 
 
 def _failed(compiler: list[str]) -> str:
-    return f"{' '.join(compiler)} did not compile the engine `native`"
+    return f"{' '.join(compiler)} did not compile the engine native"
 
 
 def _stored(compiler: list[str], note: Note) -> Path | None:
