@@ -12,7 +12,7 @@ from vitrail.model.mixer_settings import Pooling
 from vitrail.model.rotary import RotaryConfig
 from vitrail.runtime import native_encoder
 from vitrail.runtime.native_encoder import NativeEncoder, native_model
-from vitrail.runtime.native_library import load_library
+from vitrail.runtime.native_library import find_compiler, load_library
 
 SIZES = {
     "whole panels": {"dim": 64, "num_heads": 2, "mlp_dim": 128},
@@ -21,7 +21,11 @@ SIZES = {
     "narrow heads": {"dim": 36, "num_heads": 12, "mlp_dim": 70},
     "wide": {"dim": 840, "num_heads": 3, "mlp_dim": 40},  # more numbers than are multiplied at once
 }
-VNNI = pytest.mark.skipif(not load_library().vitrail_int8(), reason="this processor has no products of bytes")
+COMPILED = pytest.mark.skipif(find_compiler() is None, reason="this machine has no C++ compiler")
+VNNI = pytest.mark.skipif(
+    find_compiler() is None or not load_library().vitrail_int8(), reason="this processor has no products of bytes"
+)
+pytestmark = COMPILED
 
 
 def encoder_of(config: ViTConfig, *, quantised: bool = False) -> tuple[NativeEncoder, list[dict[str, np.ndarray]]]:

@@ -1,12 +1,14 @@
 """The native engine beside torch and the reference release, on real images; refusals of what it cannot do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from tests.golden.test_jax import CONFIGS as RECORDED
 from tests.golden.test_jax import recorded, tolerance
-from tests.runtime.test_native_encoder import VNNI
+from tests.runtime.test_native_encoder import COMPILED, VNNI
 from tests.tiny import hybrid_config, perturbed, vit_config
 from vitrail import Classifier, ConfigError, Preprocessing
 from vitrail.runtime.choice import EngineChoice
@@ -24,6 +26,7 @@ CONFIGS = {
     "hybrid": hybrid_config(),
     "one block": vit_config(depth=1),
 }
+pytestmark = COMPILED
 NATIVE, INT8 = EngineChoice(engine="native"), EngineChoice(engine="native", precision="int8")
 
 
@@ -95,6 +98,15 @@ def test_a_classifier_predicts_with_it() -> None:
     own, native = (Classifier.of(model, engine=name).predict(image) for name in ("torch", "native"))
     assert own.label == native.label
     assert own.probability == pytest.approx(native.probability, abs=1e-4)
+
+
+def test_auto_leaves_it_out_with_the_reason_for_a_model_with_other_blocks(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("VITRAIL_CACHE", str(tmp_path))
+    notes = []
+    with pytest.raises(ConfigError, match="no engine of native runs this model in int8"):
+        make_engine(engine_of(vit_config(positions="relative")), replace(INT8, engine="auto"), note=notes.append)
+    assert any("native does not run this model and was left out: " in note for note in notes)
+    assert any("but the model has relative positions" in note for note in notes)
 
 
 @pytest.mark.parametrize(

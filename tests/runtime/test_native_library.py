@@ -1,5 +1,6 @@
 import pytest
 
+from tests.runtime.test_native_encoder import COMPILED
 from vitrail import ConfigError
 from vitrail.runtime import native_library
 from vitrail.runtime.choice import EngineChoice, check_installed, install_command, missing_packages
@@ -19,6 +20,7 @@ def program() -> bytes:
     return compile_program(find_compiler() or [])
 
 
+@COMPILED
 def test_the_library_is_compiled_once_and_stored(cache, program, monkeypatch) -> None:
     compiled, notes = [], []
     monkeypatch.setattr(native_library, "compile_program", lambda words: compiled.append(words) or program)
@@ -32,6 +34,7 @@ def test_the_library_is_compiled_once_and_stored(cache, program, monkeypatch) ->
     assert stored.suffix == ".so"
 
 
+@COMPILED
 def test_a_damaged_library_is_not_loaded_but_made_again(cache, program, monkeypatch) -> None:
     monkeypatch.setattr(native_library, "compile_program", lambda _: program)
     load_library()
@@ -52,6 +55,7 @@ def test_another_program_or_compiler_has_another_name(monkeypatch, tmp_path) -> 
     assert native_library.program_key(["g++"]) != key
 
 
+@COMPILED
 def test_without_a_place_to_store_it_the_library_is_used_all_the_same(cache, program, monkeypatch) -> None:
     monkeypatch.setattr(native_library, "compile_program", lambda _: program)
     cache.parent.mkdir()
@@ -82,6 +86,7 @@ def test_a_compiler_that_fails_is_named(monkeypatch, compiler, reason) -> None:
         load_library()
 
 
+@COMPILED
 @pytest.mark.usefixtures("cache")
 def test_a_program_that_does_not_compile_shows_the_first_error(monkeypatch, tmp_path) -> None:
     (tmp_path / native_library.PROGRAM).write_text("int main() { return nonsense; }")
@@ -90,6 +95,7 @@ def test_a_program_that_does_not_compile_shows_the_first_error(monkeypatch, tmp_
         load_library()
 
 
+@COMPILED
 @pytest.mark.usefixtures("cache")
 def test_a_library_that_cannot_be_loaded_is_one_sentence(monkeypatch) -> None:
     monkeypatch.setattr(native_library, "compile_program", lambda _: b"not a library")
