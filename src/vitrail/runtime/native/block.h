@@ -1,7 +1,6 @@
 // One block of the encoder (Eq. 2 and 3) for some rows of one image, by one thread of a team.
 #pragma once
 #include <cmath>
-#include <memory>
 
 #include "team.h"
 #include "weights.h"
