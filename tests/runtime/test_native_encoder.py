@@ -11,7 +11,7 @@ from vitrail.model.config import ViTConfig
 from vitrail.model.mixer_settings import Pooling
 from vitrail.model.rotary import RotaryConfig
 from vitrail.runtime import native_encoder
-from vitrail.runtime.native_encoder import NativeEncoder, native_model
+from vitrail.runtime.native_encoder import NativeEncoder, NativeLinear, native_model, team_of
 from vitrail.runtime.native_library import find_compiler, load_library
 
 SIZES = {
@@ -21,6 +21,7 @@ SIZES = {
     "narrow heads": {"dim": 36, "num_heads": 12, "mlp_dim": 70},
     "wide": {"dim": 840, "num_heads": 3, "mlp_dim": 40},  # more numbers than are multiplied at once
 }
+LENGTHS = (*range(1, 14), 33)  # every number of rows that may be left over after whole tiles
 COMPILED = pytest.mark.skipif(find_compiler() is None, reason="this machine has no C++ compiler")
 VNNI = pytest.mark.skipif(
     find_compiler() is None or not load_library().vitrail_int8(), reason="this processor has no products of bytes"
@@ -44,7 +45,7 @@ def tokens_for(config: ViTConfig, images: int, length: int) -> torch.Tensor:
 def test_blocks_are_those_of_the_paper(name, gelu) -> None:
     config = vit_config(**SIZES[name], gelu=gelu, pool="mean", norm_encoded=False)
     encoder, weights = encoder_of(config)
-    for length in (1, 13, 33):
+    for length in LENGTHS:
         tokens = tokens_for(config, 2, length)
         expected = tokens.double().numpy()
         for w in weights:
@@ -58,7 +59,7 @@ def test_blocks_are_those_of_the_paper(name, gelu) -> None:
 def test_blocks_in_int8_round_as_they_are_said_to(name, gelu) -> None:
     config = vit_config(**SIZES[name], depth=1, gelu=gelu, pool="mean", norm_encoded=False)
     encoder, (w,) = encoder_of(config, quantised=True)
-    for length in (1, 13, 33):
+    for length in LENGTHS:
         tokens = tokens_for(config, 2, length)
         expected = [int8.block(z, w, config.num_heads, config.norm_eps, gelu) for z in tokens.double().numpy()]
         plain, _ = transformer.block(tokens.double().numpy(), w, config.num_heads, config.norm_eps, gelu)
@@ -110,6 +111,20 @@ def test_the_last_block_computes_the_class_token_alone() -> None:
             encoder(tokens, first_only=True), model.encoder(tokens, first_only=True), atol=1e-5, rtol=1e-5
         )
     assert encoder(tokens, first_only=True).shape == (3, 1, config.dim)
+
+
+@pytest.mark.parametrize(("columns", "inner"), [(64, 48), (35, 51), (1, 1), (40, 840)])
+def test_a_linear_layer_multiplies_every_row_with_any_number_of_threads(columns, inner) -> None:
+    layer = torch.nn.Linear(inner, columns)
+    rows = torch.randn(5, 81, inner, generator=torch.Generator().manual_seed(4))  # more than pass at once
+    w, b = (part.detach().double().numpy() for part in (layer.weight, layer.bias))
+    expected = rows.double().numpy() @ w.T + b
+    for threads in (1, 2, 3, 50):
+        with team_of(threads):
+            np.testing.assert_allclose(NativeLinear(layer)(rows).numpy(), expected, atol=1e-5, rtol=1e-5)
+            strided = rows.transpose(1, 2).contiguous().transpose(1, 2)
+            assert torch.equal(NativeLinear(layer)(strided), NativeLinear(layer)(rows))
+            assert NativeLinear(layer)(rows[:0]).shape == (0, 81, columns)
 
 
 @pytest.mark.parametrize(

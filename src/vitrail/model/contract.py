@@ -132,8 +132,15 @@ class Model(nn.Module, ABC):
         """Name what the blocks have that those of the paper (Eq. 2 and 3) do not."""
         return ("no encoder",)
 
-    def with_encoder(self, make: Callable[[nn.Module], nn.Module]) -> "Model":  # noqa: ARG002 - for kinds that have one
-        """Return a network that shares everything with this one but its encoder, which is made of this one's."""
+    def with_engine(
+        self,
+        encoder: Callable[[nn.Module], nn.Module],  # noqa: ARG002 - for kinds that have one
+        projection: Callable[[nn.Linear], nn.Module],  # noqa: ARG002
+    ) -> "Model":
+        """Return a network that shares everything with this one but its encoder and the projection of its patches.
+
+        Both are made of this one's by the functions that are given.
+        """
         raise ConfigError(f"a {self.config.noun} has no encoder that could be exchanged.")
 
     def matrices(self) -> dict[str, int]:

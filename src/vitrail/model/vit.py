@@ -85,10 +85,13 @@ class ViT(Model, config=ViTConfig):
         }
         return tuple(name for name, there in unusual.items() if there)
 
-    def with_encoder(self, make: Callable[[nn.Module], nn.Module]) -> "ViT":
-        """Return a model that shares everything with this one but its encoder."""
-        other = copy.copy(self)
-        other._modules = self._modules | {"encoder": make(self.encoder)}
+    def with_engine(
+        self, encoder: Callable[[nn.Module], nn.Module], projection: Callable[[nn.Linear], nn.Module]
+    ) -> "ViT":
+        """Return a model that shares everything with this one but its encoder and E."""
+        other, embedding = copy.copy(self), copy.copy(self.embedding)
+        embedding._modules = embedding._modules | {"projection": projection(embedding.projection)}
+        other._modules = self._modules | {"encoder": encoder(self.encoder), "embedding": embedding}
         return other
 
     def constants(self) -> dict[str, float]:

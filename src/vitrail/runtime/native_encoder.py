@@ -1,4 +1,4 @@
-"""An encoder whose blocks run in our own program (`runtime/native`), and the models that it can run."""
+"""Parts of a model that run in our own program (`runtime/native`): the blocks, and E; and the models that have them."""
 
 import ctypes
 import threading
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from vitrail.base.errors import CheckpointError, ConfigError
@@ -41,6 +42,11 @@ def team_of(threads: int) -> Iterator[None]:
         del _team.threads
 
 
+def _threads() -> int:
+    """Return how many threads an encoder has that is called in this thread."""
+    return getattr(_team, "threads", torch.get_num_threads())
+
+
 class NativeEncoder(nn.Module):
     """The blocks in one call, for inference; the norm after them is torch's."""
 
@@ -67,10 +73,30 @@ class NativeEncoder(nn.Module):
         """Encode the sequence, or its first token; what else an encoder takes is for models that are refused here."""
         sequence = tokens.clone(memory_format=torch.contiguous_format)
         images, length = sequence.shape[:2]
-        threads = getattr(_team, "threads", torch.get_num_threads())
-        _there(self.library.vitrail_run(self.handle, sequence.data_ptr(), images, length, threads, int(first_only)))
+        _there(self.library.vitrail_run(self.handle, sequence.data_ptr(), images, length, _threads(), int(first_only)))
         sequence = sequence[:, :1] if first_only else sequence
         return sequence if self.norm is None else self.norm(sequence)
+
+
+class NativeLinear(nn.Module):
+    """A linear layer for inference, in float32."""
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.library, self.weight = load_library(), linear.weight
+        columns, inner = linear.weight.shape
+        weight, bias = (part.detach().float().contiguous() for part in (linear.weight, linear.bias))
+        made = self.library.vitrail_linear(weight.data_ptr(), bias.data_ptr(), columns, inner)
+        self.handle = ctypes.c_void_p(_there(made))
+        weakref.finalize(self, self.library.vitrail_linear_free, self.handle)
+
+    def forward(self, rows: Float[Tensor, "*rows inner"]) -> Float[Tensor, "*rows columns"]:
+        """Multiply each row."""
+        rows = rows.contiguous()
+        out = rows.new_empty(*rows.shape[:-1], len(self.weight))
+        count = rows.numel() // rows.shape[-1]
+        _there(self.library.vitrail_linear_run(self.handle, rows.data_ptr(), count, out.data_ptr(), _threads()))
+        return out
 
 
 def packed_weights(block: Any) -> list[Tensor]:
@@ -92,9 +118,12 @@ def packed_weights(block: Any) -> list[Tensor]:
 
 
 def native_model(model: Model, *, int8: bool) -> Model:
-    """Return a model that shares everything with another but its encoder, which is native."""
+    """Return a model that shares everything with another but its encoder and E, which are native."""
     check_native(model)
-    return model.with_encoder(lambda encoder: NativeEncoder(encoder, model.config, int8=int8).eval())
+    return model.with_engine(
+        encoder=lambda encoder: NativeEncoder(encoder, model.config, int8=int8).eval(),
+        projection=NativeLinear,
+    )
 
 
 def _there(result: int | None) -> int:

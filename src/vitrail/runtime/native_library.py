@@ -39,6 +39,9 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "vitrail_free": (None, [_POINTER]),
     "vitrail_pack": (_INT, [_POINTER, _INT, *[_POINTER] * 12]),
     "vitrail_run": (_INT, [_POINTER, _POINTER, _INT, _INT, _INT, _INT]),
+    "vitrail_linear": (_POINTER, [_POINTER, _POINTER, _INT, _INT]),
+    "vitrail_linear_free": (None, [_POINTER]),
+    "vitrail_linear_run": (_INT, [_POINTER, _POINTER, ctypes.c_long, _POINTER, _INT]),
 }
 
 

@@ -26,9 +26,11 @@ static inline void pack_key_bytes(const uint8_t* row, int key, int deep, int8_t*
 
 // Values as the right side of A v: the inner index is the token, four of them side by side for each column.
 static inline void pack_value_bytes(const uint8_t* row, int token, int head_dim, long keys, int8_t* to) {
-    for (int column = 0; column < head_dim; column++) {
-        int8_t* panel = to + (long)(column / PANEL) * PANEL * keys;
-        panel[((long)(token / 4) * PANEL + column % PANEL) * 4 + token % 4] = (int8_t)(row[column] ^ 0x80);
+    int shift = token % 4 * 8;
+    for (int column = 0; column < head_dim; column += LANES) {
+        int32_t* fours = (int32_t*)(to + column / PANEL * PANEL * keys) + (long)(token / 4) * PANEL + column % PANEL;
+        Ints values = __builtin_convertvector(load(row + column), Ints) ^ 0x80;  // takes away the 128
+        store(fours, (load((const int32_t*)fours) & ~(0xff << shift)) | values << shift);
     }
 }
 

@@ -99,14 +99,7 @@ struct BlockPass {
     // One panel of a linear layer, of rows that were quantised last (int8) or of `from`.
     void linear(const Matrix& matrix, int panel, const float* from, long stride, const uint8_t* bytes, int count,
                 float* out, long out_stride) {
-        int column = panel * PANEL;
-        if (shape.int8) {
-            Scales scales{own.scales.data(), &matrix.scales[column], &matrix.shifts[column], &matrix.bias[column]};
-            int8_product(bytes, matrix.depth, count, matrix.byte_panel(panel), matrix.depth, scales, out, out_stride);
-        } else {
-            float_product(from, stride, count, matrix.number_panel(panel), PANEL, matrix.depth, &matrix.bias[column],
-                          out, out_stride);
-        }
+        matrix.product(panel, {from, stride, bytes, own.scales.data()}, count, out, out_stride);
     }
 
     // A linear layer whose result is added to the image (the residuals of Eq. 2 and 3).
@@ -137,11 +130,7 @@ struct BlockPass {
             for (int panel = 0; panel < block.hidden.panels; panel++) {
                 float* out = own.hidden.data() + panel * PANEL;
                 linear(block.hidden, panel, own.normed.data(), shape.stride(), own.bytes.data(), count, out, width);
-                for (int row = 0; row < count; row++)
-                    for (int half = 0; half < PANEL; half += LANES) {
-                        float* place = out + row * width + half;
-                        store(place, gelu(load(place), shape.gelu));
-                    }
+                for (int row = 0; row < count; row++) gelu(out + row * width, PANEL, shape.gelu);
             }
             if (shape.int8) quantise(own.hidden.data(), width, shape.mlp_dim, count, own.hidden_bytes.data());
             add_linear(block.mlp_out, own.hidden.data(), width, own.hidden_bytes.data(), start, count);

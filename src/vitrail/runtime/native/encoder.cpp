@@ -1,7 +1,10 @@
 // The blocks of an encoder on a CPU, in float32 or int8: tokens in, tokens out, in the same memory.
 //
 // Threads take whole images; images that are left over are shared, each thread with its rows.
+#include <memory>
+
 #include "attention.h"
+#include "linear.h"
 
 namespace {
 
@@ -40,13 +43,13 @@ struct Pass {
         });
     }
 
-    // One image, of which each thread has some rows: a multiple of four, since int8 products take four values at once.
+    // One image, of which each thread has some rows; in int8 a multiple of four, for values are stored by fours.
     void together(int number, int threads) const {
         ImageSpace shared(encoder.shape, tokens);
         std::vector<ThreadSpace> own(threads, ThreadSpace(encoder.shape, tokens));
         Meeting meeting;
         in_threads(threads, [&](int thread, int team) {
-            int share = (int)up((tokens + team - 1) / team, 4);
+            int share = (int)up((tokens + team - 1) / team, encoder.shape.int8 ? 4 : 1);
             int first = std::min(tokens, thread * share), end = std::min(tokens, first + share);
             rows(image(number), first, end, shared, own[thread], meeting, team);
         });
@@ -107,6 +110,25 @@ int vitrail_run(void* made, float* sequences, int images, int tokens, int thread
     int whole = images - images % threads, team = std::min(threads, (tokens + TILE_ROWS - 1) / TILE_ROWS);
     if (whole) pass.whole(whole, threads);
     for (int number = whole; number < images; number++) pass.together(number, team);
+    return 1;
+} catch (const std::exception&) {
+    return 0;
+}
+
+// A linear layer, whose weight is (out, in); nothing without memory.
+void* vitrail_linear(const float* weight, const float* bias, int out, int in) try {
+    auto linear = std::make_unique<Linear>();
+    linear->matrix.pack(weight, bias, out, in, false);
+    return linear.release();
+} catch (const std::exception&) {
+    return nullptr;
+}
+
+void vitrail_linear_free(void* linear) { delete (Linear*)linear; }
+
+// Writes the output for `count` rows, and returns whether there was memory.
+int vitrail_linear_run(const void* linear, const float* from, long count, float* to, int threads) try {
+    ((const Linear*)linear)->run(from, count, to, threads);
     return 1;
 } catch (const std::exception&) {
     return 0;

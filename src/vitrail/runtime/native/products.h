@@ -49,36 +49,46 @@ struct Scales {
     const float* bias;      // or nullptr
 };
 
+// Where the rows of a tile begin, one pointer for each three of them: an address can add one or two strides by itself.
+template <int ROWS, class Number>
+struct Rows {
+    const Number* starts[(ROWS + 2) / 3];
+    long stride;
+
+    Rows(const Number* left, long stride) : stride(stride) {
+#pragma GCC unroll 4
+        for (int group = 0; group < (ROWS + 2) / 3; group++) starts[group] = left + 3 * group * stride;
+    }
+    const Number* operator[](int row) const { return starts[row / 3] + row % 3 * stride; }
+    void move(int count) {
+#pragma GCC unroll 4
+        for (const Number*& start : starts) start += count;
+    }
+};
+
 template <int ROWS>
 __attribute__((noinline)) void float_tile(const float* left, long stride, const float* panel, long panel_stride,
                                           int depth, const float* bias, bool more, const char* ahead, float* out,
-                                          long out_stride, int rows) {
+                                          long out_stride) {
     Floats sums[ROWS][2];
 #pragma GCC unroll 12
     for (int row = 0; row < ROWS; row++) {
-        const float* from = more ? out + std::min(row, rows - 1) * out_stride : bias;
+        const float* from = more ? out + row * out_stride : bias;
         sums[row][0] = from ? load(from) : Floats{};
         sums[row][1] = from ? load(from + LANES) : Floats{};
     }
-    const float* lefts[ROWS / 3];
-#pragma GCC unroll 4
-    for (int group = 0; group < ROWS / 3; group++) lefts[group] = left + 3 * group * stride;
-    for (int inner = 0; inner < depth; inner++, panel += panel_stride) {
+    Rows<ROWS, float> rows(left, stride);
+    for (int inner = 0; inner < depth; inner++, panel += panel_stride, rows.move(1)) {
         ask(ahead, inner);
         Floats first = load(panel), second = load(panel + LANES);
-#pragma GCC unroll 4
-        for (int group = 0; group < ROWS / 3; group++) {
-            const float* from = lefts[group]++;
-#pragma GCC unroll 3
-            for (int row = 0; row < 3; row++) {
-                sums[3 * group + row][0] += from[row * stride] * first;
-                sums[3 * group + row][1] += from[row * stride] * second;
-            }
+#pragma GCC unroll 12
+        for (int row = 0; row < ROWS; row++) {
+            sums[row][0] += *rows[row] * first;
+            sums[row][1] += *rows[row] * second;
         }
     }
 #pragma GCC unroll 12
     for (int row = 0; row < ROWS; row++) {
-        if (row >= rows) break;
         store(out + row * out_stride, sums[row][0]);
         store(out + row * out_stride + LANES, sums[row][1]);
     }
@@ -87,27 +97,21 @@ __attribute__((noinline)) void float_tile(const float* left, long stride, const 
 template <int ROWS>
 __attribute__((noinline)) void int8_tile(const uint8_t* left, long stride, const int8_t* panel, int depth,
                                          const Scales& scales, const char* ahead, int first_row, float* out,
-                                         long out_stride, int rows) {
+                                         long out_stride) {
     Ints sums[ROWS][2], start[2] = {load(scales.shifts), load(scales.shifts + LANES)};
 #pragma GCC unroll 12
     for (int row = 0; row < ROWS; row++) sums[row][0] = start[0], sums[row][1] = start[1];
-    const uint8_t* lefts[ROWS / 3];
-#pragma GCC unroll 4
-    for (int group = 0; group < ROWS / 3; group++) lefts[group] = left + 3 * group * stride;
-    for (int inner = 0; inner < depth; inner += 4, panel += 4 * PANEL) {
+    Rows<ROWS, uint8_t> rows(left, stride);
+    for (int inner = 0; inner < depth; inner += 4, panel += 4 * PANEL, rows.move(4)) {
         ask(ahead, inner / 4);
         Ints first = load((const int32_t*)panel), second = load((const int32_t*)panel + LANES);
-#pragma GCC unroll 4
-        for (int group = 0; group < ROWS / 3; group++) {
-#pragma GCC unroll 3
-            for (int row = 0; row < 3; row++) {
-                int32_t four;
-                memcpy(&four, lefts[group] + row * stride, 4);
-                Ints values = Ints{} + four;
-                sums[3 * group + row][0] = dot(sums[3 * group + row][0], values, first);
-                sums[3 * group + row][1] = dot(sums[3 * group + row][1], values, second);
-            }
-            lefts[group] += 4;
+#pragma GCC unroll 12
+        for (int row = 0; row < ROWS; row++) {
+            int32_t four;
+            memcpy(&four, rows[row], 4);
+            Ints values = Ints{} + four;
+            sums[row][0] = dot(sums[row][0], values, first);
+            sums[row][1] = dot(sums[row][1], values, second);
         }
     }
 #pragma GCC unroll 2
@@ -116,27 +120,18 @@ __attribute__((noinline)) void int8_tile(const uint8_t* left, long stride, const
         Floats bias = scales.bias ? load(scales.bias + half * LANES) : Floats{};
 #pragma GCC unroll 12
         for (int row = 0; row < ROWS; row++) {
-            if (row >= rows) break;
             Floats values = __builtin_convertvector(sums[row][half], Floats);
             store(out + row * out_stride + half * LANES, values * (columns * scales.rows[first_row + row]) + bias);
         }
     }
 }
 
-// Calls tile(ROWS, first row, rows) for all rows: most tiles have all of their rows, the last one as many as it needs.
-template <class Tile>
-static inline void each_tile(int rows, Tile tile) {
-    int row = 0;
-    for (; row + TILE_ROWS <= rows; row += TILE_ROWS) tile(std::integral_constant<int, TILE_ROWS>{}, row, TILE_ROWS);
-    int rest = rows - row;
-    if (rest > 9 && TILE_ROWS > 9)
-        tile(std::integral_constant<int, TILE_ROWS>{}, row, rest);
-    else if (rest > 6)
-        tile(std::integral_constant<int, 9>{}, row, rest);
-    else if (rest > 3)
-        tile(std::integral_constant<int, 6>{}, row, rest);
-    else if (rest > 0)
-        tile(std::integral_constant<int, 3>{}, row, rest);
+// Calls tile(its rows, first row) for all rows: most tiles are of TILE_ROWS, the last one of what is left over.
+template <int ROWS = TILE_ROWS, class Tile>
+static inline void each_tile(int rows, Tile tile, int row = 0) {
+    for (; row + ROWS <= rows; row += ROWS) tile(std::integral_constant<int, ROWS>{}, row);
+    if constexpr (ROWS > 1)
+        if (row < rows) each_tile<ROWS - 1>(rows, tile, row);
 }
 
 // out[:, PANEL columns] = left @ panel + bias, in float32.
@@ -144,11 +139,11 @@ static inline void float_product(const float* left, long stride, int rows, const
                                  int depth, const float* bias, float* out, long out_stride) {
     for (int start = 0; start < depth; start += SLICE) {
         int inner = std::min(SLICE, depth - start);
-        each_tile(rows, [&](auto size, int row, int count) {
+        each_tile(rows, [&](auto size, int row) {
             const float* from = panel + start * panel_stride;
             const char* ahead = ahead_of(from + inner * panel_stride, row, inner);
             float_tile<size.value>(left + row * stride + start, stride, from, panel_stride, inner, bias, start > 0,
-                                   ahead, out + row * out_stride, out_stride, count);
+                                   ahead, out + row * out_stride, out_stride);
         });
     }
 }
@@ -156,10 +151,10 @@ static inline void float_product(const float* left, long stride, int rows, const
 // The same in int8; depth is a multiple of four.
 static inline void int8_product(const uint8_t* left, long stride, int rows, const int8_t* panel, int depth,
                                 const Scales& scales, float* out, long out_stride) {
-    each_tile(rows, [&](auto size, int row, int count) {
+    each_tile(rows, [&](auto size, int row) {
         const char* ahead = ahead_of(panel + (long)depth * PANEL, row, depth / 4);
         int8_tile<size.value>(left + row * stride, stride, panel, depth, scales, ahead, row, out + row * out_stride,
-                              out_stride, count);
+                              out_stride);
     });
 }
 

@@ -26,16 +26,14 @@ typedef uint8_t LooseBytes __attribute__((vector_size(LANES), aligned(1), may_al
 
 static inline Floats load(const float* from) { return *(const LooseFloats*)from; }
 static inline Ints load(const int32_t* from) { return *(const LooseInts*)from; }
+static inline Bytes load(const uint8_t* from) { return *(const LooseBytes*)from; }
 static inline void store(float* to, Floats values) { *(LooseFloats*)to = values; }
 static inline void store(int32_t* to, Ints values) { *(LooseInts*)to = values; }
 static inline void store(uint8_t* to, Bytes values) { *(LooseBytes*)to = values; }
 
 static inline Floats all(float value) { return Floats{} + value; }
-static inline Floats choose(Ints mask, Floats yes, Floats no) {
-    return (Floats)((mask & (Ints)yes) | (~mask & (Ints)no));
-}
-static inline Floats larger(Floats a, Floats b) { return choose(a > b, a, b); }
-static inline Floats smaller(Floats a, Floats b) { return choose(a < b, a, b); }
+static inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
+static inline Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
 static inline Floats magnitude(Floats a) { return (Floats)((Ints)a & 0x7fffffff); }
 
 static inline float sum(Floats values) {
@@ -99,9 +97,18 @@ static inline Floats gelu_erf(Floats x) {
     p = p * t - 0.284496736f;
     p = p * t + 0.254829592f;
     Floats tail = 0.5f * p * t * exponential(-z * z);  // half of 1 - erf(z)
-    return x * choose(x < 0.0f, tail, 1.0f - tail);
+    return x * (x < 0.0f ? tail : 1.0f - tail);
 }
 
-static inline Floats gelu(Floats x, int kind) {
-    return kind == ERF ? gelu_erf(x) : kind == TANH ? gelu_tanh(x) : gated(x, 1.702f * x);
+template <int KIND>
+static inline void gelu_row(float* row, int width) {
+    for (int column = 0; column < width; column += LANES) {
+        Floats x = load(row + column);
+        store(row + column, KIND == ERF ? gelu_erf(x) : KIND == TANH ? gelu_tanh(x) : gated(x, 1.702f * x));
+    }
+}
+
+// GELU in place; the width is a multiple of LANES.
+static inline void gelu(float* row, int width, int kind) {
+    (kind == ERF ? gelu_row<ERF> : kind == TANH ? gelu_row<TANH> : gelu_row<QUICK>)(row, width);
 }

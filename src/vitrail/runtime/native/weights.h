@@ -36,6 +36,14 @@ using Buffer = std::vector<Number, Aligned<Number>>;
 
 static inline long up(long value, long multiple) { return (value + multiple - 1) / multiple * multiple; }
 
+// The left side of a product: rows of numbers, of which int8 sees the bytes and the scale of each row.
+struct Left {
+    const float* numbers;
+    long stride;
+    const uint8_t* bytes;
+    const float* scales;
+};
+
 // W^T of a linear layer (out x in), with its bias, in panels; int8 has a scale for each column.
 struct Matrix {
     int depth = 0, columns = 0, panels = 0;
@@ -53,8 +61,18 @@ struct Matrix {
             pack_numbers(weight, in);
     }
 
-    const float* number_panel(int panel) const { return numbers.data() + (long)panel * depth * PANEL; }
-    const int8_t* byte_panel(int panel) const { return bytes.data() + (long)panel * depth * PANEL; }
+    // PANEL columns of the layer's output for some rows.
+    void product(int panel, const Left& left, int rows, float* out, long out_stride) const {
+        int column = panel * PANEL;
+        long place = (long)column * depth;
+        if (bytes.empty()) {
+            float_product(left.numbers, left.stride, rows, &numbers[place], PANEL, depth, &bias[column], out,
+                          out_stride);
+        } else {
+            int8_product(left.bytes, depth, rows, &bytes[place], depth,
+                         {left.scales, &scales[column], &shifts[column], &bias[column]}, out, out_stride);
+        }
+    }
 
   private:
     void pack_numbers(const float* weight, int in) {
