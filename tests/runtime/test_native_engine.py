@@ -109,6 +109,16 @@ def test_auto_leaves_it_out_with_the_reason_for_a_model_with_other_blocks(tmp_pa
     assert any("but the model has relative positions" in note for note in notes)
 
 
+@VNNI
+def test_auto_in_int8_without_images_says_that_it_is_the_only_one(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("VITRAIL_CACHE", str(tmp_path))
+    notes = []
+    auto = make_engine(engine_of(CONFIGS["one block"]), replace(INT8, engine="auto"), note=notes.append)
+    assert auto.kind == "native"
+    assert any("native is the only one: " in note for note in notes)
+    assert not any("every engine" in note for note in notes)
+
+
 @pytest.mark.parametrize(
     ("choice", "words"),
     [

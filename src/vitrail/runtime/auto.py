@@ -23,7 +23,7 @@ from vitrail.runtime.timing import time_engine
 CANDIDATES: tuple[EngineName, ...] = ("torch", "compiled", "native", "onnxruntime", "openvino")
 QUANTISED: tuple[EngineName, ...] = ("native", "onnxruntime", "openvino")
 """Those that compute in int8; all but native need images to calibrate with."""
-VERSION = 3
+VERSION = 4
 """Goes up whenever an engine computes in another way, so that former measurements are not taken."""
 MOST_ANSWERS = 256
 """Measurements that are stored; older ones make room."""
@@ -41,13 +41,15 @@ def fastest(engine: TorchEngine, choice: EngineChoice, *, batch: int, note: Note
     stored = _stored().get(key)
     if isinstance(stored, dict) and stored.get("engine") in names and not missing_packages(stored["engine"]):
         return stored["engine"]
-    note(f"every engine is measured once with {batch} images at a time; that takes minutes, and is stored.")
+    if sum(not missing_packages(name) for name in names) > 1:
+        note(f"every engine is measured once with {batch} images at a time; that takes minutes, and is stored.")
     speeds = _measured(engine, choice, names, batch, note)
     if not speeds:
         more = "" if choice.calibrate else ", or give images as `calibrate` for other engines"
         raise ConfigError(f"no engine of {', '.join(names)} runs this model in int8; use float32{more}.")
     best = max(speeds, key=lambda name: speeds[name])
-    note(f"{best} is the fastest: " + ", ".join(f"{name} {speed:.1f} images/s" for name, speed in speeds.items()) + ".")
+    measured = ", ".join(f"{name} {speed:.1f} images/s" for name, speed in speeds.items())
+    note(f"{best} is the {'fastest' if len(speeds) > 1 else 'only one'}: {measured}.")
     _store(key, {"engine": best, "images_per_second": speeds})
     return best
 
