@@ -130,3 +130,13 @@ def test_auto_in_int8_without_images_says_that_it_is_the_only_one(tmp_path, monk
 def test_what_it_would_not_read_is_refused(choice, words) -> None:
     with pytest.raises(ConfigError, match=words):
         make_engine(engine_of(CONFIGS["class token"]), EngineChoice(engine="native", **choice))
+
+
+@pytest.mark.parametrize("config", [CONFIGS["DINOv2"], hybrid_config()])
+def test_it_needs_nothing_of_the_memory_of_the_model(config) -> None:
+    engine = engine_of(config)
+    memory = {tensor.untyped_storage().data_ptr() for tensor in (*engine.model.parameters(), *engine.model.buffers())}
+    native = make_engine(engine, NATIVE).engine.model
+    own = {tensor.untyped_storage().data_ptr() for tensor in (*native.parameters(), *native.buffers())}
+    assert not own & memory
+    assert not any("blocks" in name for name, _ in native.named_parameters())

@@ -137,10 +137,7 @@ class Model(nn.Module, ABC):
         encoder: Callable[[nn.Module], nn.Module],  # noqa: ARG002 - for kinds that have one
         projection: Callable[[nn.Linear], nn.Module],  # noqa: ARG002
     ) -> "Model":
-        """Return a network that shares everything with this one but its encoder and the projection of its patches.
-
-        Both are made of this one's by the functions that are given.
-        """
+        """Return a copy with another encoder and another projection of patches, which are made of this one's."""
         raise ConfigError(f"a {self.config.noun} has no encoder that could be exchanged.")
 
     def matrices(self) -> dict[str, int]:

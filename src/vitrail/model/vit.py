@@ -88,11 +88,9 @@ class ViT(Model, config=ViTConfig):
     def with_engine(
         self, encoder: Callable[[nn.Module], nn.Module], projection: Callable[[nn.Linear], nn.Module]
     ) -> "ViT":
-        """Return a model that shares everything with this one but its encoder and E."""
-        other, embedding = copy.copy(self), copy.copy(self.embedding)
-        embedding._modules = embedding._modules | {"projection": projection(embedding.projection)}
-        other._modules = self._modules | {"encoder": encoder(self.encoder), "embedding": embedding}
-        return other
+        """Return a copy with another encoder and another E."""
+        old = self.embedding.projection
+        return copy.deepcopy(self, {id(self.encoder): encoder(self.encoder), id(old): projection(old)})
 
     def constants(self) -> dict[str, float]:
         """Name the factors of LayerScale."""

@@ -1,5 +1,6 @@
 """Parts of a model that run in our own program (`runtime/native`): the blocks, and E; and the models that have them."""
 
+import copy
 import ctypes
 import threading
 import weakref
@@ -58,7 +59,7 @@ class NativeEncoder(nn.Module):
                 "this processor has no instructions for products of bytes (VNNI), without which `engine=native` has "
                 "no int8; choose float32, or another engine."
             )
-        self.norm = encoder.norm
+        self.norm = copy.deepcopy(encoder.norm)
         gelu = GELUS[config.gelu]
         made = self.library.vitrail_make(
             config.dim, config.depth, config.num_heads, config.mlp_dim, config.norm_eps, gelu, int(int8)
@@ -83,7 +84,7 @@ class NativeLinear(nn.Module):
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        self.library, self.weight = load_library(), linear.weight
+        self.library, self.weight = load_library(), copy.deepcopy(linear.weight)
         columns, inner = linear.weight.shape
         weight, bias = (part.detach().float().contiguous() for part in (linear.weight, linear.bias))
         made = self.library.vitrail_linear(weight.data_ptr(), bias.data_ptr(), columns, inner)
@@ -118,7 +119,7 @@ def packed_weights(block: Any) -> list[Tensor]:
 
 
 def native_model(model: Model, *, int8: bool) -> Model:
-    """Return a model that shares everything with another but its encoder and E, which are native."""
+    """Return a copy of a model whose encoder and E are native; it needs nothing of the memory of the other."""
     check_native(model)
     return model.with_engine(
         encoder=lambda encoder: NativeEncoder(encoder, model.config, int8=int8).eval(),

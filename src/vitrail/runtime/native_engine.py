@@ -66,6 +66,6 @@ def _apart(answer: Callable[[PixelBatch], Tensor], pixels: PixelBatch) -> Tensor
 
 
 def native_engine(engine: TorchEngine, precision: Precision | None) -> NativeEngine:
-    """Return an engine that shares what is not in the blocks with another; their weights are packed for products."""
+    """Return an engine that computes what another does, and needs nothing of its memory."""
     model = native_model(engine.model, int8=precision == "int8")
     return NativeEngine(replace(engine, model=model), engine.digest, precision or "float32")

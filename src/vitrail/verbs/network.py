@@ -129,7 +129,9 @@ def open_network(
             loaded = assemble(contents, device=ranks.device)
             network = _of_model(loaded.float() if float32 else loaded, preprocessing)
             network = _with_engine(network, choice, batch, note if ranks.first else unheard)
-            yield replace(network, name=os.fspath(model), digest=contents.digest), ranks
+            network = replace(network, name=os.fspath(model), digest=contents.digest)
+            del contents, loaded  # an engine may have packed the weights, and needs them only so
+            yield network, ranks
         return
     if isinstance(model, Classifier | Engine):
         if preprocessing is not None:
