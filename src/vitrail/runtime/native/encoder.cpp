@@ -1,15 +1,15 @@
 // The blocks of an encoder on a CPU, in float32 or int8: tokens in, tokens out, in the same memory.
 //
 // Threads take whole images; images that are left over are shared, each thread with its rows.
-#include <memory>
-
 #include "attention.h"
 #include "linear.h"
+#include "spaces.h"
 
 namespace {
 
 struct Pass {
     const Encoder& encoder;
+    Spaces& spaces;
     float* sequences;
     int tokens;
     bool first_only;  // whether the last block computes the first token of an image alone
@@ -33,27 +33,28 @@ struct Pass {
 
     // Images that no thread has to share: the next free thread takes the next one.
     void whole(int images, int threads) const {
-        std::vector<ImageSpace> shared(threads, ImageSpace(encoder.shape, tokens));
-        std::vector<ThreadSpace> own(threads, ThreadSpace(encoder.shape, tokens));
         std::atomic<int> next{0};
         in_threads(threads, [&](int thread, int) {
             Meeting alone;
             for (int number = next++; number < images; number = next++)
-                rows(image(number), 0, tokens, shared[thread], own[thread], alone, 1);
+                rows(image(number), 0, tokens, spaces.shared[thread], spaces.own[thread], alone, 1);
         });
     }
 
     // One image, of which each thread has some rows; in int8 a multiple of four, for values are stored by fours.
     void together(int number, int threads) const {
-        ImageSpace shared(encoder.shape, tokens);
-        std::vector<ThreadSpace> own(threads, ThreadSpace(encoder.shape, tokens));
         Meeting meeting;
         in_threads(threads, [&](int thread, int team) {
             int share = (int)up((tokens + team - 1) / team, encoder.shape.int8 ? 4 : 1);
             int first = std::min(tokens, thread * share), end = std::min(tokens, first + share);
-            rows(image(number), first, end, shared, own[thread], meeting, team);
+            rows(image(number), first, end, spaces.shared[0], spaces.own[thread], meeting, team);
         });
     }
+};
+
+struct Program {
+    Encoder encoder;
+    SpaceStore store;
 };
 
 }  // namespace
@@ -68,12 +69,12 @@ __attribute__((used)) const char vitrail_digest[] = VITRAIL_DIGEST;
 int vitrail_int8() { return VITRAIL_INT8; }
 
 void* vitrail_make(int dim, int depth, int heads, int mlp_dim, float eps, int gelu, int int8) try {
-    return new Encoder{{dim, heads, dim / heads, mlp_dim, gelu, int8, eps}, std::vector<Block>(depth)};
+    return new Program{{{dim, heads, dim / heads, mlp_dim, gelu, int8, eps}, std::vector<Block>(depth)}, {}};
 } catch (const std::exception&) {
     return nullptr;
 }
 
-void vitrail_free(void* encoder) { delete (Encoder*)encoder; }
+void vitrail_free(void* made) { delete (Program*)made; }
 
 // Packs one block, and returns whether there was memory. The rows of `qkv` are q, k and v, heads inside each; every
 // weight is (out, in).
@@ -81,7 +82,7 @@ int vitrail_pack(void* made, int layer, const float* norm1_scale, const float* n
                  const float* qkv_bias, const float* out, const float* out_bias, const float* norm2_scale,
                  const float* norm2_shift, const float* hidden, const float* hidden_bias, const float* mlp_out,
                  const float* mlp_out_bias) try {
-    Encoder& encoder = *(Encoder*)made;
+    Encoder& encoder = ((Program*)made)->encoder;
     const Shape& shape = encoder.shape;
     Block& block = encoder.blocks[layer];
     int dim = shape.dim;
@@ -106,10 +107,13 @@ int vitrail_pack(void* made, int layer, const float* norm1_scale, const float* n
 // Sends `images` sequences of `tokens` tokens through all blocks, in place, and returns whether there was memory. With
 // `first_only` the first token of each image is complete, and no other.
 int vitrail_run(void* made, float* sequences, int images, int tokens, int threads, int first_only) try {
-    Pass pass{*(const Encoder*)made, sequences, tokens, first_only != 0};
+    Program& program = *(Program*)made;
+    std::unique_ptr<Spaces> spaces = program.store.take(program.encoder.shape, tokens, threads);
+    Pass pass{program.encoder, *spaces, sequences, tokens, first_only != 0};
     int whole = images - images % threads, team = std::min(threads, (tokens + TILE_ROWS - 1) / TILE_ROWS);
     if (whole) pass.whole(whole, threads);
     for (int number = whole; number < images; number++) pass.together(number, team);
+    program.store.give_back(std::move(spaces));
     return 1;
 } catch (const std::exception&) {
     return 0;
