@@ -79,33 +79,30 @@ inline void BlockPass::take_bytes(int part, long place, const float* from, int c
     }
 }
 
-// e^(score - largest score), in place; returns one over their sum. Numbers beyond the tokens become 0.
+// e^(score - largest score), in place; returns one over their sum.
 static inline float soften(float* scores, int tokens, long keys, float scale) {
-    for (long place = tokens; place < keys; place++) scores[place] = -1e30f;
+    for (long place = tokens; place < keys; place++) scores[place] = -1e30f;  // so that they add nothing to the sum
     Floats most = all(-1e30f), total = {};
     for (long place = 0; place < keys; place += LANES) most = larger(most, load(scores + place));
     float peak = largest(most);
     for (long place = 0; place < keys; place += LANES) {
         Floats weights = exponential((load(scores + place) - peak) * scale);
-        store(scores + place, weights);
+        store(scores + place, weights), total += weights;
     }
-    for (long place = tokens; place < keys; place++) scores[place] = 0;
-    for (long place = 0; place < keys; place += LANES) total += load(scores + place);
     return 1.0f / sum(total);
 }
 
-// Weights times the scales of the values, as bytes; returns their scale, which is not a number where a value is not.
-static inline float quantise_weights(const float* weights, const float* value_scales, long keys, uint8_t* to) {
+// Weights times the scales of the values (0 beyond the tokens), as bytes; returns their scale, which is not a number
+// where a value is not.
+static inline float quantise_weights(float* weights, const float* value_scales, long keys, uint8_t* to) {
     Floats most = all(1e-30f), nothing = {};
     for (long key = 0; key < keys; key += LANES) {
         Floats scaled = load(weights + key) * load(value_scales + key);
-        most = larger(most, scaled), nothing += scaled * 0.0f;
+        store(weights + key, scaled), most = larger(most, scaled), nothing += scaled * 0.0f;
     }
     float peak = largest(most), factor = 255.0f / peak;
-    for (long key = 0; key < keys; key += LANES) {
-        Floats scaled = load(weights + key) * load(value_scales + key) * factor;
-        store(to + key, __builtin_convertvector(rounded(scaled), Bytes));
-    }
+    for (long key = 0; key < keys; key += LANES)
+        store(to + key, __builtin_convertvector(rounded(load(weights + key) * factor), Bytes));
     return peak / 255.0f + sum(nothing);
 }
 
