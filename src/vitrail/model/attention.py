@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vitrail.base.products import Linear
 from vitrail.base.shapes import AttentionMap, KeptTokens, Keys, Queries, Tokens
 from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
@@ -80,8 +81,8 @@ class SelfAttention(nn.Module):
         super().__init__()
         self.num_heads = num_heads
         self.attention_dropout = attention_dropout
-        self.qkv = nn.Linear(dim, 3 * dim)
-        self.out = nn.Linear(dim, dim)
+        self.qkv = Linear(dim, 3 * dim)
+        self.out = Linear(dim, dim)
         self.dropout = nn.Dropout(dropout)
         self.offsets = None if relative_tokens is None else nn.Parameter(torch.empty(2 * relative_tokens - 1, dim))
 

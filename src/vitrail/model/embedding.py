@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.products import Linear
 from vitrail.base.shapes import FeatureMap, KeptPatches, KeptTokens, Patches, PatchPixels, PositionTable, Tokens
 from vitrail.model.config import ViTConfig
 from vitrail.model.corruption import Corruption, corrupt
@@ -24,7 +25,7 @@ class Embedding(nn.Module):
         super().__init__()
         channels = config.channels if config.backbone is None else config.backbone.channels
         self.patch_size, self.grid, self.resize = config.patch_size, config.grid, config.position_resize
-        self.projection = nn.Linear(channels * math.prod(config.patch_size), config.dim)
+        self.projection = Linear(channels * math.prod(config.patch_size), config.dim)
         self.class_token = nn.Parameter(torch.empty(1, config.dim)) if config.class_token else None
         self.positions = (
             make_positions(config.positions, config.dim, config.grid, class_entry=bool(config.class_token))

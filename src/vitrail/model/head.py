@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from vitrail.base.products import Linear
 from vitrail.base.shapes import KeptTokens, Keys, Logits, Pooled, PoolWeights, Queries, Representation
 from vitrail.model import kernels
 from vitrail.model.attention import attention_map
@@ -19,9 +20,9 @@ class AttentionPool(nn.Module):
         super().__init__()
         self.num_heads = config.pool_heads or config.num_heads
         self.probe = nn.Parameter(torch.empty(1, config.dim))
-        self.query = nn.Linear(config.dim, config.dim)
-        self.key_value = nn.Linear(config.dim, 2 * config.dim)
-        self.out = nn.Linear(config.dim, config.dim)
+        self.query = Linear(config.dim, config.dim)
+        self.key_value = Linear(config.dim, 2 * config.dim)
+        self.out = Linear(config.dim, config.dim)
         self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps)
         self.mlp = Mlp(config.dim, config.mlp_dim, gelu=config.gelu, dropout=config.dropout)
 
@@ -55,9 +56,9 @@ class Head(nn.Module):
         self.pool = AttentionPool(config) if config.pool == "attention" else None
         self.norm = nn.LayerNorm(config.dim, eps=config.norm_eps) if config.norm_pooled else None
         width, pooled = config.feature_width, config.pooled_width
-        self.projection = nn.Linear(pooled, width, bias=False) if config.projection_size else None
-        self.representation = nn.Linear(pooled, width) if config.representation_size else None
-        self.linear = nn.Linear(width, config.num_classes) if config.num_classes else None
+        self.projection = Linear(pooled, width, bias=False) if config.projection_size else None
+        self.representation = Linear(pooled, width) if config.representation_size else None
+        self.linear = Linear(width, config.num_classes) if config.num_classes else None
 
     def forward(self, tokens: KeptTokens, sizes: TokenSizes | None = None) -> Logits:
         """Map tokens to logits, or to the representation when the model has no classes."""

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vitrail.base.products import linear
 from vitrail.base.shapes import AttentionMap, Keys, Pooled, Queries, Tokens
 from vitrail.model.gelu import Gelu, gelu, gelu_
 
@@ -44,7 +45,7 @@ def attend_first(
     dim, heads = tokens.shape[2], (num_heads, -1)
     query_kernel, key_kernel, value_kernel = qkv.weight.split(dim)
     query_bias, _, value_bias = qkv.bias.split(dim)
-    queries = F.linear(tokens[:, 0], query_kernel, query_bias).unflatten(1, heads)  # batch head head_dim
+    queries = linear(tokens[:, 0], query_kernel, query_bias).unflatten(1, heads)  # batch head head_dim
     lifted = (queries.transpose(0, 1) @ key_kernel.unflatten(0, heads)).transpose(0, 1)  # batch head dim
     scores = lifted @ tokens.mT * queries.shape[2] ** -0.5  # batch head token
     position_scores = bias(queries.unsqueeze(2), tokens.shape[1])

@@ -3,6 +3,7 @@
 import torch.nn.functional as F
 from torch import nn
 
+from vitrail.base.products import Linear
 from vitrail.base.shapes import Tokens
 from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
@@ -17,8 +18,8 @@ class Mlp(nn.Module):
     def __init__(self, dim: int, mlp_dim: int, *, gelu: Gelu = "tanh", dropout: float = 0.0) -> None:
         super().__init__()
         self.gelu = gelu
-        self.hidden = nn.Linear(dim, mlp_dim)
-        self.out = nn.Linear(mlp_dim, dim)
+        self.hidden = Linear(dim, mlp_dim)
+        self.out = Linear(mlp_dim, dim)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens: Tokens, *, units: Take | None = None) -> Tokens:
@@ -34,9 +35,9 @@ class SwiGlu(nn.Module):
 
     def __init__(self, dim: int, mlp_dim: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.gate = nn.Linear(dim, mlp_dim)
-        self.hidden = nn.Linear(dim, mlp_dim)
-        self.out = nn.Linear(mlp_dim, dim)
+        self.gate = Linear(dim, mlp_dim)
+        self.hidden = Linear(dim, mlp_dim)
+        self.out = Linear(mlp_dim, dim)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens: Tokens, *, units: Take | None = None) -> Tokens:

@@ -9,6 +9,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import nn
 
+from vitrail.base.products import Linear
 from vitrail.base.shapes import FeatureMap, Patches
 from vitrail.model import kernels
 from vitrail.model.config import ViTConfig
@@ -64,8 +65,8 @@ class TokenMlpMixer(nn.Module):
     def __init__(self, patches: int, hidden: int, *, gelu: Gelu, dropout: float) -> None:
         super().__init__()
         self.gelu = gelu
-        self.hidden = nn.Linear(patches, hidden)
-        self.out = nn.Linear(hidden, patches)
+        self.hidden = Linear(patches, hidden)
+        self.out = Linear(hidden, patches)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, patches: Patches, **_: Any) -> Patches:

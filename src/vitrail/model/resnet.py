@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Generator, nn
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.products import Linear
 from vitrail.base.shapes import FeatureMap, Images, KeptPatches, Kernel, Representation
 from vitrail.model.anatomy import Branch, unit_branches
 from vitrail.model.bottlenecks import Bottleneck, bottlenecks, halved, root_cost
@@ -131,7 +132,7 @@ class ResNet(Model, config=ResNetConfig):
             strides = [2 if stage > 0 and unit == 0 else 1 for unit in range(units)]
             self.stages.append(Stage(*(self.make_unit(next(shapes), stride) for stride in strides)))
         self.norm = make_norm(config, config.feature_width)
-        self.linear = nn.Linear(config.feature_width, config.num_classes) if config.num_classes else None
+        self.linear = Linear(config.feature_width, config.num_classes) if config.num_classes else None
 
     def make_unit(self, shape: Bottleneck, stride: int) -> nn.Module:
         """Build a unit of a stage."""

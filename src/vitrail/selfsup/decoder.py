@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from vitrail.base.products import Linear, linear
 from vitrail.base.shapes import KeptTokens
 from vitrail.model import kernels
 from vitrail.model.attention import SelfAttention
@@ -31,8 +32,8 @@ class LastBlock(EncoderBlock):
         assert isinstance(attention, SelfAttention)  # noqa: S101 - the decoder has no other mixer
         dim, heads = tokens.shape[2], (attention.num_heads, -1)
         kernel, bias = attention.qkv.weight, attention.qkv.bias
-        queries = F.linear(normed[:, first:], kernel[:dim], bias[:dim]).unflatten(2, heads)
-        keys, values = F.linear(normed, kernel[dim:], bias[dim:]).unflatten(2, (2, *heads)).unbind(2)
+        queries = linear(normed[:, first:], kernel[:dim], bias[:dim]).unflatten(2, heads)
+        keys, values = linear(normed, kernel[dim:], bias[dim:]).unflatten(2, (2, *heads)).unbind(2)
         mixed = kernels.attend(queries.transpose(1, 2), keys.transpose(1, 2), values.transpose(1, 2))
         kept = tokens[:, first:] + attention.out(mixed.transpose(1, 2).flatten(2))  # Eq. 2
         return kept + self.mlp(self.norm2(kept))  # Eq. 3
@@ -46,11 +47,11 @@ class Decoder(nn.Module):
     def __init__(self, config: ViTConfig, width: int, outputs: int) -> None:
         super().__init__()
         self.grid, self.class_token = config.grid, bool(config.class_token)
-        self.embed = nn.Linear(width, config.dim)
+        self.embed = Linear(width, config.dim)
         self.mask = nn.Parameter(torch.empty(1, config.dim))
         self.encoder = Encoder(config)
         self.encoder.blocks[-1] = LastBlock(config, config.depth - 1)
-        self.predictor = nn.Linear(config.dim, outputs)
+        self.predictor = Linear(config.dim, outputs)
         self.register_buffer("positions", self.table(config.grid), persistent=False)
         for name, parameter in self.encoder.named_parameters():
             rule(f"encoder.{name}")(parameter, None)

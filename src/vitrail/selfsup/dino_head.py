@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vitrail.base.products import Linear
 from vitrail.base.shapes import Representation
 
 Scores = Float[Tensor, "batch prototype"]
@@ -21,9 +22,9 @@ class DinoHead(nn.Module):
     def __init__(self, width: int, *, hidden: int, bottleneck: int, prototypes: int) -> None:
         super().__init__()
         self.mlp = nn.Sequential(
-            nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, bottleneck)
+            Linear(width, hidden), nn.GELU(), Linear(hidden, hidden), nn.GELU(), Linear(hidden, bottleneck)
         )
-        self.prototypes = nn.Linear(bottleneck, prototypes, bias=False)
+        self.prototypes = Linear(bottleneck, prototypes, bias=False)
         for layer in self.mlp:
             if isinstance(layer, nn.Linear):
                 nn.init.trunc_normal_(layer.weight, std=0.02)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.base.errors import ConfigError, did_you_mean
+from vitrail.base.products import Linear
 from vitrail.base.shapes import PixelBatch
 from vitrail.data.augment.mixing import Targets as Indices
 from vitrail.data.batch import Batch
@@ -72,7 +73,7 @@ class MaskedPatches(Reconstructing):
         self.patch_size, dim = model.config.patch_size, model.config.dim
         self.target = make_target(config.target, model.config.channels, self.patch_size)
         self.mask = nn.Parameter(torch.empty(1, dim))
-        self.predictor = nn.Linear(dim, self.target.outputs)
+        self.predictor = Linear(dim, self.target.outputs)
         nn.init.normal_(self.mask, std=0.02)
         nn.init.xavier_uniform_(self.predictor.weight)
         nn.init.zeros_(self.predictor.bias)

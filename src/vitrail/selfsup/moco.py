@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.products import Linear
 from vitrail.base.ranks import Ranks
 from vitrail.data.augment.settings import Augmentation
 from vitrail.data.batch import Batch, View
@@ -150,6 +151,6 @@ def make_head(widths: Sequence[int], ranks: Ranks) -> nn.Sequential:
     layers: list[nn.Module] = []
     for number, (inputs, outputs) in enumerate(pairwise(widths), start=1):
         last = number == len(widths) - 1
-        layers += [nn.Linear(inputs, outputs, bias=False), BatchNorm(outputs, ranks, learned=not last)]
+        layers += [Linear(inputs, outputs, bias=False), BatchNorm(outputs, ranks, learned=not last)]
         layers += [] if last else [nn.ReLU(inplace=True)]
     return nn.Sequential(*layers)
