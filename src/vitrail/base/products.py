@@ -54,13 +54,13 @@ class Linear(nn.Linear):
 
 
 def _suits(x: Tensor, weight: Tensor) -> bool:
-    """Return whether oneDNN is to compute x W^T; a compiler makes its own choice."""
+    """Return whether oneDNN is to compute x W^T; a compiler makes its own choice, and has sizes without a number."""
     return (
-        x.device.type == "cpu"
+        not torch.compiler.is_compiling()
+        and x.device.type == "cpu"
         and onednn_is_faster()
         and x.dtype == weight.dtype == torch.float32
         and x.numel() * len(weight) >= LEAST_WORK
-        and not torch.compiler.is_compiling()
         and not torch.is_autocast_enabled("cpu")
     )
 
