@@ -13,15 +13,16 @@ static inline void pack_keys(const float* from, long stride, int first, int coun
 
 static inline void pack_key_bytes(const uint8_t* row, int key, int deep, int8_t* to, int32_t* shift) {
     int32_t* panel = (int32_t*)(to + (long)(key / PANEL) * PANEL * deep) + key % PANEL;
-    int total = 0;
     for (int inner = 0; inner < deep; inner += 4) {
         uint32_t four;
         memcpy(&four, row + inner, 4);
-        four ^= 0x80808080u;  // takes away the 128 that was added
-        panel[inner / 4 * PANEL] = (int32_t)four;
-        for (int place = 0; place < 32; place += 8) total += (int8_t)(four >> place);
+        panel[inner / 4 * PANEL] = (int32_t)(four ^ 0x80808080u);  // takes away the 128 that was added
     }
-    *shift = -128 * total;
+    Ints totals = {};
+    int inner = 0, rest = 0;
+    for (; inner + LANES <= deep; inner += LANES) totals += __builtin_convertvector(load(row + inner), Ints);
+    for (; inner < deep; inner++) rest += row[inner];
+    *shift = -128 * (sum(totals) + rest - 128 * deep);
 }
 
 // Values as the right side of A v: the inner index is the token, four of them side by side for each column.
@@ -79,31 +80,30 @@ inline void BlockPass::take_bytes(int part, long place, const float* from, int c
     }
 }
 
-// e^(score - largest score), in place; returns one over their sum.
-static inline float soften(float* scores, int tokens, long keys, float scale) {
+// e^(score - largest score), in place; returns one over their sum. In int8 they are then multiplied by the scales of the
+// values (0 beyond the tokens) and become bytes, and the result by their scale, which is not a number where a value is
+// not.
+template <bool INT8>
+static inline float soften(float* scores, int tokens, long keys, float scale, const float* value_scales, uint8_t* to) {
     for (long place = tokens; place < keys; place++) scores[place] = -1e30f;  // so that they add nothing to the sum
-    Floats most = all(-1e30f), total = {};
+    Floats most = all(-1e30f), total = {}, nothing = {};
     for (long place = 0; place < keys; place += LANES) most = larger(most, load(scores + place));
     float peak = largest(most);
+    most = all(1e-30f);
     for (long place = 0; place < keys; place += LANES) {
         Floats weights = exponential((load(scores + place) - peak) * scale);
-        store(scores + place, weights), total += weights;
+        total += weights;
+        if (INT8) {
+            weights *= load(value_scales + place);
+            most = larger(most, weights), nothing += weights * 0.0f;
+        }
+        store(scores + place, weights);
     }
-    return 1.0f / sum(total);
-}
-
-// Weights times the scales of the values (0 beyond the tokens), as bytes; returns their scale, which is not a number
-// where a value is not.
-static inline float quantise_weights(float* weights, const float* value_scales, long keys, uint8_t* to) {
-    Floats most = all(1e-30f), nothing = {};
-    for (long key = 0; key < keys; key += LANES) {
-        Floats scaled = load(weights + key) * load(value_scales + key);
-        store(weights + key, scaled), most = larger(most, scaled), nothing += scaled * 0.0f;
-    }
-    float peak = largest(most), factor = 255.0f / peak;
-    for (long key = 0; key < keys; key += LANES)
-        store(to + key, __builtin_convertvector(rounded(load(weights + key) * factor), Bytes));
-    return peak / 255.0f + sum(nothing);
+    if (!INT8) return 1.0f / sum(total);
+    float largest_weight = largest(most), factor = 255.0f / largest_weight;
+    for (long place = 0; place < keys; place += LANES)
+        store(to + place, __builtin_convertvector(rounded(load(scores + place) * factor), Bytes));
+    return (largest_weight / 255.0f + sum(nothing)) / sum(total);
 }
 
 inline void BlockPass::attend() {
@@ -115,10 +115,11 @@ inline void BlockPass::attend() {
             score(place, start, count);
             for (int row = 0; row < count; row++) {
                 float* scores = &own.scores[row * shared.keys];
-                own.shares[row] = soften(scores, tokens, shared.keys, scale);
-                if (shape.int8)
-                    own.shares[row] *= quantise_weights(scores, &shared.value_scales[place * shared.keys], shared.keys,
-                                                        &own.weights[row * shared.keys]);
+                own.shares[row] = shape.int8
+                                      ? soften<true>(scores, tokens, shared.keys, scale,
+                                                     &shared.value_scales[place * shared.keys],
+                                                     &own.weights[row * shared.keys])
+                                      : soften<false>(scores, tokens, shared.keys, scale, nullptr, nullptr);
             }
             mix(head, start, count);
         }

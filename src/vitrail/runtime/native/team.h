@@ -1,9 +1,26 @@
 // Threads that work on one thing, and meet on the way.
 #pragma once
+#if defined(__linux__)
+#include <sched.h>
+#endif
 #include <atomic>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+// Keeps a thread off the core of the one that started it: the system often starts it there, where it would wait for its
+// turn, and moves it to an idle core only milliseconds later.
+static inline void keep_apart(std::thread& other) {
+#if defined(__linux__)
+    cpu_set_t cores;
+    int own = sched_getcpu();
+    if (own < 0 || sched_getaffinity(0, sizeof cores, &cores) != 0) return;  // more cores than a set has, or none known
+    CPU_CLR(own, &cores);
+    if (CPU_COUNT(&cores) > 0) pthread_setaffinity_np(other.native_handle(), sizeof cores, &cores);
+#else
+    (void)other;
+#endif
+}
 
 // Calls work(thread, team) in a team of `most` threads; of fewer, where the system starts no more.
 template <class Work>
@@ -12,11 +29,13 @@ void in_threads(int most, Work work) {
     std::atomic<int> team{0};  // known when all have started
     others.reserve(most);
     try {
-        for (int thread = 1; thread < most; thread++)
+        for (int thread = 1; thread < most; thread++) {
             others.emplace_back([&, thread] {
                 while (team == 0) std::this_thread::yield();
                 work(thread, team);
             });
+            keep_apart(others.back());
+        }
     } catch (const std::system_error&) {
     }
     team = (int)others.size() + 1;

@@ -36,17 +36,35 @@ static inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 static inline Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
 static inline Floats magnitude(Floats a) { return (Floats)((Ints)a & 0x7fffffff); }
 
-static inline float sum(Floats values) {
-    float total = 0;
-    for (int lane = 0; lane < LANES; lane++) total += values[lane];
-    return total;
+// The lanes of a vector, turned by some places.
+template <int BY, class Vector>
+static inline Vector turned(Vector values) {
+#if defined(__clang__)
+    Vector out;
+    for (int lane = 0; lane < LANES; lane++) out[lane] = values[(lane + BY) % LANES];
+    return out;
+#else
+    Ints places;
+    for (int lane = 0; lane < LANES; lane++) places[lane] = (lane + BY) % LANES;
+    return __builtin_shuffle(values, places);
+#endif
 }
 
-static inline float largest(Floats values) {
-    float most = values[0];
-    for (int lane = 1; lane < LANES; lane++) most = values[lane] > most ? values[lane] : most;
-    return most;
+// Folds one half of the lanes onto the other until one is left; lane after lane, each would wait for the one before it.
+template <int BY = LANES / 2, class Vector, class Both>
+static inline auto folded(Vector values, Both both) {
+    values = both(values, turned<BY>(values));
+    if constexpr (BY > 1)
+        return folded<BY / 2>(values, both);
+    else
+        return values[0];
 }
+
+template <class Vector>
+static inline auto sum(Vector values) {
+    return folded(values, [](Vector a, Vector b) { return a + b; });
+}
+static inline float largest(Floats values) { return folded(values, larger); }
 
 // The nearest whole number: adding 1.5 * 2^23 leaves it in the low bits, for numbers below 2^22.
 constexpr float ROUNDER = 12582912.0f;
