@@ -20,7 +20,7 @@ static inline void pack_key_bytes(const uint8_t* row, int key, int deep, int8_t*
     }
     Ints totals = {};
     int inner = 0, rest = 0;
-    for (; inner + LANES <= deep; inner += LANES) totals += __builtin_convertvector(load(row + inner), Ints);
+    for (; inner + LANES <= deep; inner += LANES) totals += widened(load(row + inner));
     for (; inner < deep; inner++) rest += row[inner];
     *shift = -128 * (sum(totals) + rest - 128 * deep);
 }
@@ -30,7 +30,7 @@ static inline void pack_value_bytes(const uint8_t* row, int token, int head_dim,
     int shift = token % 4 * 8;
     for (int column = 0; column < head_dim; column += LANES) {
         int32_t* fours = (int32_t*)(to + column / PANEL * PANEL * keys) + (long)(token / 4) * PANEL + column % PANEL;
-        Ints values = __builtin_convertvector(load(row + column), Ints) ^ 0x80;  // takes away the 128
+        Ints values = widened(load(row + column)) ^ 0x80;  // takes away the 128
         store(fours, (load((const int32_t*)fours) & ~(0xff << shift)) | values << shift);
     }
 }
@@ -66,12 +66,12 @@ inline void BlockPass::take_bytes(int part, long place, const float* from, int c
         int token = first + row;
         if (part == QUERY) {
             uint8_t* to = &shared.query_bytes[(place * shared.rows + token) * deep];
-            shared.query_scales[place * shared.rows + token] = quantise_row(from, head_dim, to);
+            shared.query_scales[place * shared.rows + token] = quantise_row(from, head_dim, peak_of(from, head_dim), to);
             continue;
         }
         uint8_t* bytes = own.row.data();
         (part == KEY ? shared.key_scales : shared.value_scales)[place * keys + token] =
-            quantise_row(from, head_dim, bytes);
+            quantise_row(from, head_dim, peak_of(from, head_dim), bytes);
         if (part == KEY)
             pack_key_bytes(bytes, token, deep, &shared.key_bytes[place * keys * deep],
                            &shared.key_shifts[place * keys + token]);
@@ -86,24 +86,21 @@ inline void BlockPass::take_bytes(int part, long place, const float* from, int c
 template <bool INT8>
 static inline float soften(float* scores, int tokens, long keys, float scale, const float* value_scales, uint8_t* to) {
     for (long place = tokens; place < keys; place++) scores[place] = -1e30f;  // so that they add nothing to the sum
-    Floats most = all(-1e30f), total = {}, nothing = {};
+    Floats most = all(-1e30f), total = {};
+    Ints peaks = {};
     for (long place = 0; place < keys; place += LANES) most = larger(most, load(scores + place));
-    float peak = largest(most);
-    most = all(1e-30f);
+    float top = largest(most);
     for (long place = 0; place < keys; place += LANES) {
-        Floats weights = exponential((load(scores + place) - peak) * scale);
+        Floats weights = exponential((load(scores + place) - top) * scale);
         total += weights;
-        if (INT8) {
-            weights *= load(value_scales + place);
-            most = larger(most, weights), nothing += weights * 0.0f;
-        }
+        if (INT8) weights *= load(value_scales + place), peaks = higher(peaks, magnitude_bits(weights));
         store(scores + place, weights);
     }
     if (!INT8) return 1.0f / sum(total);
-    float largest_weight = largest(most), factor = 255.0f / largest_weight;
+    float peak = largest_magnitude(peaks), factor = peak > 0 ? 255.0f / peak : 0.0f;
     for (long place = 0; place < keys; place += LANES)
         store(to + place, __builtin_convertvector(rounded(load(scores + place) * factor), Bytes));
-    return (largest_weight / 255.0f + sum(nothing)) / sum(total);
+    return (peak / 255.0f + (peak - peak)) / sum(total);
 }
 
 inline void BlockPass::attend() {

@@ -36,14 +36,14 @@ struct ThreadSpace {
     Buffer<float> shares = Buffer<float>(TILE_ROWS);  // what is left to multiply each row of A v with
     Buffer<uint8_t> bytes, hidden_bytes, weights, row;
     Buffer<float> ones = Buffer<float>(PANEL, 1.0f);
-    Buffer<int32_t> zeros = Buffer<int32_t>(PANEL, 0);
+    Buffer<int32_t> peaks, zeros = Buffer<int32_t>(PANEL, 0);
 
     ThreadSpace(const Shape& shape, int tokens) {
         long rows = tokens + TILE_ROWS, wide = up(shape.head_dim, PANEL), chunk = 2 * CHUNK;
         long keys = up(tokens, PANEL);
         normed.assign(rows * shape.stride(), 0), panel.assign(rows * std::max(wide, (long)PANEL), 0);
         mixed.assign(rows * shape.stride(), 0), hidden.assign(chunk * shape.hidden_stride(), 0);
-        scores.assign(TILE_ROWS * keys, 0), scales.assign(std::max(rows, chunk), 0);
+        peaks.assign(chunk * LANES, 0), scores.assign(TILE_ROWS * keys, 0), scales.assign(std::max(rows, chunk), 0);
         if (shape.int8) {
             bytes.assign(rows * up(shape.dim, 4), 0), hidden_bytes.assign(chunk * up(shape.mlp_dim, 4), 0);
             weights.assign(TILE_ROWS * keys, 0), row.assign(up(shape.head_dim, LANES), 0);
@@ -93,7 +93,8 @@ struct BlockPass {
 
     void quantise(const float* from, long stride, int width, int count, uint8_t* to) {
         for (int row = 0; row < count; row++)
-            own.scales[row] = quantise_row(from + row * stride, width, to + row * up(width, 4));
+            own.scales[row] =
+                quantise_row(from + row * stride, width, peak_of(from + row * stride, width), to + row * up(width, 4));
     }
 
     // One panel of a linear layer, of rows that were quantised last (int8) or of `from`.
@@ -127,12 +128,16 @@ struct BlockPass {
         for (int start = first; start < end; start += piece) {
             int count = std::min(piece, end - start);
             norm(image + (long)start * shape.dim, count, block.norm2_scale, block.norm2_shift);
+            std::fill_n(own.peaks.begin(), count * LANES, 0);
             for (int panel = 0; panel < block.hidden.panels; panel++) {
                 float* out = own.hidden.data() + panel * PANEL;
                 linear(block.hidden, panel, own.normed.data(), shape.stride(), own.bytes.data(), count, out, width);
-                for (int row = 0; row < count; row++) gelu(out + row * width, PANEL, shape.gelu);
+                gelu(out, count, width, PANEL, shape.gelu, own.peaks.data());
             }
-            if (shape.int8) quantise(own.hidden.data(), width, shape.mlp_dim, count, own.hidden_bytes.data());
+            for (int row = 0; shape.int8 && row < count; row++)
+                own.scales[row] = quantise_row(&own.hidden[row * width], shape.mlp_dim,
+                                               largest_magnitude(load(&own.peaks[row * LANES])),
+                                               &own.hidden_bytes[row * up(shape.mlp_dim, 4)]);
             add_linear(block.mlp_out, own.hidden.data(), width, own.hidden_bytes.data(), start, count);
         }
     }

@@ -158,25 +158,23 @@ static inline void int8_product(const uint8_t* left, long stride, int rows, cons
     });
 }
 
-// Writes a row as bytes with 128 added, padded with zeros to a multiple of four; returns its scale, which is not a
-// number where one of the row is not, or is infinite: bytes cannot show it.
-static inline float quantise_row(const float* from, int width, uint8_t* to) {
-    Floats most = {}, nothing = {};
-    float none = 0;
+// The largest magnitude in a row: infinite, or not a number, where one of them is.
+static inline float peak_of(const float* from, int width) {
+    Ints most = {};
     int column = 0;
-    for (; column + LANES <= width; column += LANES) {
-        Floats values = load(from + column);
-        most = larger(most, magnitude(values)), nothing += values * 0.0f;
-    }
-    float peak = largest(most);
-    for (; column < width; column++) {
-        peak = std::max(peak, from[column] < 0 ? -from[column] : from[column]);
-        none += from[column] * 0.0f;
-    }
+    for (; column + LANES <= width; column += LANES) most = higher(most, magnitude_bits(load(from + column)));
+    for (; column < width; column++) most = higher(most, magnitude_bits(all(from[column])));
+    return largest_magnitude(most);
+}
+
+// Writes a row with this largest magnitude as bytes with 128 added, padded with zeros to a multiple of four; returns its
+// scale, which is not a number where the peak is not, or is infinite: bytes cannot show it.
+static inline float quantise_row(const float* from, int width, float peak, uint8_t* to) {
     float factor = peak > 0 ? 127.0f / peak : 0.0f;
-    for (column = 0; column + LANES <= width; column += LANES)
+    int column = 0;
+    for (; column + LANES <= width; column += LANES)
         store(to + column, __builtin_convertvector(rounded(load(from + column) * factor) + 128, Bytes));
     for (; column < width; column++) to[column] = (uint8_t)(128 + rounded(all(from[column] * factor))[0]);
     for (; column % 4; column++) to[column] = 128;
-    return peak / 127.0f + none + sum(nothing);
+    return peak / 127.0f + (peak - peak);
 }

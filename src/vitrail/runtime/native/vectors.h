@@ -34,7 +34,19 @@ static inline void store(uint8_t* to, Bytes values) { *(LooseBytes*)to = values;
 static inline Floats all(float value) { return Floats{} + value; }
 static inline Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 static inline Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
-static inline Floats magnitude(Floats a) { return (Floats)((Ints)a & 0x7fffffff); }
+
+// Numbers without their sign as whole ones, which have the same order: infinity, and what is not a number, are largest.
+static inline Ints magnitude_bits(Floats a) { return (Ints)a & 0x7fffffff; }
+static inline Floats magnitude(Floats a) { return (Floats)magnitude_bits(a); }
+static inline Ints higher(Ints a, Ints b) { return a > b ? a : b; }
+
+static inline Ints widened(Bytes bytes) {
+#if defined(__AVX512F__)  // GCC takes the bytes out one by one
+    return (Ints)_mm512_cvtepu8_epi32((__m128i)bytes);
+#else
+    return __builtin_convertvector(bytes, Ints);
+#endif
+}
 
 // The lanes of a vector, turned by some places.
 template <int BY, class Vector>
@@ -65,6 +77,12 @@ static inline auto sum(Vector values) {
     return folded(values, [](Vector a, Vector b) { return a + b; });
 }
 static inline float largest(Floats values) { return folded(values, larger); }
+static inline float largest_magnitude(Ints bits) {
+    int32_t highest = folded(bits, higher);
+    float peak;
+    memcpy(&peak, &highest, sizeof peak);
+    return peak;
+}
 
 // The nearest whole number: adding 1.5 * 2^23 leaves it in the low bits, for numbers below 2^22.
 constexpr float ROUNDER = 12582912.0f;
@@ -119,14 +137,20 @@ static inline Floats gelu_erf(Floats x) {
 }
 
 template <int KIND>
-static inline void gelu_row(float* row, int width) {
-    for (int column = 0; column < width; column += LANES) {
-        Floats x = load(row + column);
-        store(row + column, KIND == ERF ? gelu_erf(x) : KIND == TANH ? gelu_tanh(x) : gated(x, 1.702f * x));
+static inline void gelu_rows(float* rows, int count, long stride, int width, int32_t* peaks) {
+    for (int row = 0; row < count; row++, rows += stride) {
+        Ints most = load(peaks + row * LANES);
+        for (int column = 0; column < width; column += LANES) {
+            Floats x = load(rows + column);
+            x = KIND == ERF ? gelu_erf(x) : KIND == TANH ? gelu_tanh(x) : gated(x, 1.702f * x);
+            store(rows + column, x), most = higher(most, magnitude_bits(x));
+        }
+        store(peaks + row * LANES, most);
     }
 }
 
-// GELU in place; the width is a multiple of LANES.
-static inline void gelu(float* row, int width, int kind) {
-    (kind == ERF ? gelu_row<ERF> : kind == TANH ? gelu_row<TANH> : gelu_row<QUICK>)(row, width);
+// GELU in place; the width is a multiple of LANES. `peaks` has LANES numbers for each row: the bits of the largest
+// magnitudes that each lane has had.
+static inline void gelu(float* rows, int count, long stride, int width, int kind, int32_t* peaks) {
+    (kind == ERF ? gelu_rows<ERF> : kind == TANH ? gelu_rows<TANH> : gelu_rows<QUICK>)(rows, count, stride, width, peaks);
 }
