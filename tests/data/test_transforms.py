@@ -114,6 +114,16 @@ def test_normalised_pixels_have_the_mean_taken_off_and_are_divided_by_the_deviat
     assert channels != 3 or (how.mean == IMAGENET_MEAN and how.std == IMAGENET_STD)
 
 
+@pytest.mark.parametrize("images", [1, 3])
+@pytest.mark.parametrize("side", [16, 320])
+def test_normalised_pixels_are_the_same_however_they_lie_in_memory(images, side) -> None:
+    batch = torch.randint(0, 256, (images, 3, side, side + 1), dtype=torch.uint8, generator=torch.Generator())
+    how = preset("torchvision")
+    beside = batch.contiguous(memory_format=torch.channels_last)
+    assert torch.equal(normalise(beside, how), normalise(batch, how))
+    assert torch.equal(normalise(beside.flip(2), how), normalise(batch, how).flip(2))
+
+
 def test_channels_that_do_not_fit_are_told() -> None:
     with pytest.raises(ImageError, match="have 1 channels, but the preprocessing has a mean and std for 3"):
         normalise(torch.zeros(2, 1, 4, 4, dtype=torch.uint8), preset("google"))

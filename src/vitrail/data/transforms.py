@@ -53,11 +53,21 @@ def normalise(batch: PixelBatch, preprocessing: Preprocessing) -> Images:
             f"bring the images to {channels} channels."
         )
     scale, shift = _affine(preprocessing, batch.device)
-    if batch.device.type != "cpu" or batch.numel() <= _CACHED:
-        return torch.addcmul(shift, batch.to(torch.float32), scale)
-    floats = torch.empty(batch.shape)
-    images = max(_CACHED // batch[0].numel(), 1)
-    for some, room in zip(batch.split(images), floats.split(images), strict=True):
+    pixels, width = batch.permute(0, 2, 3, 1), batch.shape[3]
+    if batch.device.type != "cpu" or not pixels.is_contiguous() or not batch.numel():
+        return _scaled(batch, scale, shift)
+    # Channels lie side by side: loops over three numbers would take eight times as long as loops over a row of pixels.
+    floats = _scaled(pixels.flatten(2), scale.flatten().repeat(width), shift.flatten().repeat(width))
+    return floats.view(pixels.shape).permute(0, 3, 1, 2)
+
+
+def _scaled(pixels: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Return pixels * scale + shift, on a CPU some images at a time."""
+    if pixels.device.type != "cpu" or pixels.numel() <= _CACHED:
+        return torch.addcmul(shift, pixels.to(torch.float32), scale)
+    floats = torch.empty(pixels.shape)
+    images = max(_CACHED // pixels[0].numel(), 1)
+    for some, room in zip(pixels.split(images), floats.split(images), strict=True):
         torch.addcmul(shift, some.to(torch.float32), scale, out=room)
     return floats
 
