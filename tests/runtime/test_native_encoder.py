@@ -113,6 +113,31 @@ def test_the_last_block_computes_the_class_token_alone() -> None:
     assert encoder(tokens, first_only=True).shape == (3, 1, config.dim)
 
 
+@VNNI
+@pytest.mark.parametrize("name", SIZES)
+def test_the_class_token_alone_is_nearer_to_the_paper_in_int8_than_a_whole_block_is(name) -> None:
+    config = vit_config(**SIZES[name], depth=1, norm_encoded=False)
+    encoder, (w,) = encoder_of(config, quantised=True)
+    tokens = tokens_for(config, 8, 33)
+    plain, _ = transformer.block(tokens.double().numpy(), w, config.num_heads, config.norm_eps, config.gelu)
+    whole, first = encoder(tokens)[:, :1].numpy(), encoder(tokens, first_only=True).numpy()
+    assert np.abs(first - plain[:, :1]).mean() < 1.1 * np.abs(whole - plain[:, :1]).mean()
+
+
+@pytest.mark.parametrize("quantised", [False, pytest.param(True, marks=VNNI)])
+def test_a_class_token_alone_has_the_same_bits_for_any_number_of_threads_and_hides_nothing(quantised) -> None:
+    config = vit_config()
+    encoder, _ = encoder_of(config, quantised=quantised)
+    tokens = tokens_for(config, 3, 29)
+    answers = []
+    for threads in (1, 2, 3):
+        with team_of(threads):
+            answers.append(encoder(tokens, first_only=True))
+    assert all(torch.equal(answer, answers[0]) for answer in answers)
+    tokens[1, 20, 3] = float("nan")
+    assert encoder(tokens, first_only=True).isfinite().all(dim=(1, 2)).tolist() == [True, False, True]
+
+
 @pytest.mark.parametrize(("columns", "inner"), [(64, 48), (35, 51), (1, 1), (40, 840)])
 def test_a_linear_layer_multiplies_every_row_with_any_number_of_threads(columns, inner) -> None:
     layer = torch.nn.Linear(inner, columns)

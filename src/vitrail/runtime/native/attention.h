@@ -35,7 +35,7 @@ static inline void pack_value_bytes(const uint8_t* row, int token, int head_dim,
     }
 }
 
-inline void BlockPass::project(bool first_only) {
+inline void BlockPass::project() {
     int head_dim = shape.head_dim;
     long wide = up(head_dim, PANEL), keys = shared.keys;
     norm(image + (long)first * shape.dim, rows(), block.norm1_scale, block.norm1_shift);
@@ -43,7 +43,7 @@ inline void BlockPass::project(bool first_only) {
         long place = head_place(head);
         for (int part : {QUERY, KEY, VALUE}) {
             const Matrix& matrix = (part == QUERY ? block.queries : part == KEY ? block.keys : block.values)[head];
-            int count = part == QUERY && first_only ? first == 0 : rows();
+            int count = rows();
             float* out = own.panel.data();
             if (!shape.int8 && part == QUERY) out = &shared.queries[(place * shared.rows + first) * wide];
             if (!shape.int8 && part == VALUE) out = &shared.values[(place * keys + first) * wide];
@@ -121,9 +121,14 @@ inline void BlockPass::attend() {
             mix(head, start, count);
         }
     }
+    add_attended(rows());
+}
+
+// The product of Eq. 8 and the residual of Eq. 2.
+inline void BlockPass::add_attended(int count) {
     long stride = shape.stride();
-    if (shape.int8) quantise(own.mixed.data(), stride, shape.dim, rows(), own.bytes.data());
-    add_linear(block.out, own.mixed.data(), stride, own.bytes.data(), first, rows());
+    if (shape.int8) quantise(own.mixed.data(), stride, shape.dim, count, own.bytes.data());
+    add_linear(block.out, own.mixed.data(), stride, own.bytes.data(), first, count);
 }
 
 // q k^T of some rows with all keys.

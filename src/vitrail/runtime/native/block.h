@@ -32,7 +32,7 @@ struct ImageSpace {
 
 // Numbers that only one thread uses.
 struct ThreadSpace {
-    Buffer<float> normed, panel, mixed, hidden, scores, scales;
+    Buffer<float> normed, panel, mixed, hidden, scores, scales, queries, lifted;
     Buffer<float> shares = Buffer<float>(TILE_ROWS);  // what is left to multiply each row of A v with
     Buffer<uint8_t> bytes, hidden_bytes, weights, row;
     Buffer<float> ones = Buffer<float>(PANEL, 1.0f);
@@ -43,7 +43,7 @@ struct ThreadSpace {
         long keys = up(tokens, PANEL);
         normed.assign(rows * shape.stride(), 0), panel.assign(rows * std::max(wide, (long)PANEL), 0);
         mixed.assign(rows * shape.stride(), 0), hidden.assign(chunk * shape.hidden_stride(), 0);
-        peaks.assign(chunk * LANES, 0), scores.assign(TILE_ROWS * keys, 0), scales.assign(std::max(rows, chunk), 0);
+        queries.assign(shape.heads * wide, 0), lifted.assign(up(shape.dim, PANEL), 0), peaks.assign(chunk * LANES, 0), scores.assign(TILE_ROWS * keys, 0), scales.assign(std::max(rows, chunk), 0);
         if (shape.int8) {
             bytes.assign(rows * up(shape.dim, 4), 0), hidden_bytes.assign(chunk * up(shape.mlp_dim, 4), 0);
             weights.assign(TILE_ROWS * keys, 0), row.assign(up(shape.head_dim, LANES), 0);
@@ -142,12 +142,13 @@ struct BlockPass {
         }
     }
 
-    void project(
-        bool first_only);  // q, k and v of the rows, for all heads (Eq. 5); of q only the first row of an image
-    void attend();         // A v of the rows (Eq. 6 and 7), then the product of Eq. 8 and the residual of Eq. 2
+    void project();      // q, k and v of the rows, for all heads (Eq. 5)
+    void attend();       // A v of the rows (Eq. 6 and 7), then the product of Eq. 8 and the residual of Eq. 2
+    void first_token();  // the same for the first token alone, of an image whose tokens are all there
 
   private:
     void take_bytes(int part, long place, const float* from, int count);
     void score(long place, int start, int count);
     void mix(int head, int start, int count);
+    void add_attended(int count);
 };

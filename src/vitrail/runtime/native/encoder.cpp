@@ -1,7 +1,7 @@
 // The blocks of an encoder on a CPU, in float32 or int8: tokens in, tokens out, in the same memory.
 //
 // Threads take whole images; images that are left over are shared, each thread with its rows.
-#include "attention.h"
+#include "first.h"
 #include "linear.h"
 #include "spaces.h"
 
@@ -22,11 +22,16 @@ struct Pass {
         for (size_t layer = 0; layer < encoder.blocks.size(); layer++) {
             BlockPass pass{encoder.shape, encoder.blocks[layer], shared, own, image, tokens, first,
                            end,           (int)(layer % 2)};
-            bool alone = first_only && layer + 1 == encoder.blocks.size();
-            pass.project(alone);
-            meeting.wait(team);
-            if (alone) pass.end = std::min(end, first == 0 ? 1 : first);
-            pass.attend();
+            if (first_only && layer + 1 == encoder.blocks.size()) {  // one thread, when the others are through
+                meeting.wait(team);
+                if (first > 0) return;
+                pass.end = 1;
+                pass.first_token();
+            } else {
+                pass.project();
+                meeting.wait(team);
+                pass.attend();
+            }
             pass.mlp();
         }
     }
