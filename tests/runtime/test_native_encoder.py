@@ -11,8 +11,9 @@ from vitrail.model.config import ViTConfig
 from vitrail.model.mixer_settings import Pooling
 from vitrail.model.rotary import RotaryConfig
 from vitrail.runtime import native_encoder
-from vitrail.runtime.native_encoder import NativeEncoder, NativeLinear, native_model, team_of
+from vitrail.runtime.native_encoder import NativeEncoder, native_model
 from vitrail.runtime.native_library import find_compiler, load_library
+from vitrail.runtime.native_team import team_of
 
 SIZES = {
     "whole panels": {"dim": 64, "num_heads": 2, "mlp_dim": 128},
@@ -136,20 +137,6 @@ def test_a_class_token_alone_has_the_same_bits_for_any_number_of_threads_and_hid
     assert all(torch.equal(answer, answers[0]) for answer in answers)
     tokens[1, 20, 3] = float("nan")
     assert encoder(tokens, first_only=True).isfinite().all(dim=(1, 2)).tolist() == [True, False, True]
-
-
-@pytest.mark.parametrize(("columns", "inner"), [(64, 48), (35, 51), (1, 1), (40, 840)])
-def test_a_linear_layer_multiplies_every_row_with_any_number_of_threads(columns, inner) -> None:
-    layer = torch.nn.Linear(inner, columns)
-    rows = torch.randn(5, 81, inner, generator=torch.Generator().manual_seed(4))  # more than pass at once
-    w, b = (part.detach().double().numpy() for part in (layer.weight, layer.bias))
-    expected = rows.double().numpy() @ w.T + b
-    for threads in (1, 2, 3, 50):
-        with team_of(threads):
-            np.testing.assert_allclose(NativeLinear(layer)(rows).numpy(), expected, atol=1e-5, rtol=1e-5)
-            strided = rows.transpose(1, 2).contiguous().transpose(1, 2)
-            assert torch.equal(NativeLinear(layer)(strided), NativeLinear(layer)(rows))
-            assert NativeLinear(layer)(rows[:0]).shape == (0, 81, columns)
 
 
 @pytest.mark.parametrize(

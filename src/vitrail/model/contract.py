@@ -134,10 +134,10 @@ class Model(nn.Module, ABC):
 
     def with_engine(
         self,
-        encoder: Callable[[nn.Module], nn.Module],  # noqa: ARG002 - for kinds that have one
-        projection: Callable[[nn.Linear], nn.Module],  # noqa: ARG002
+        embedding: Callable[[Any], nn.Module],  # noqa: ARG002 - for kinds that have one
+        encoder: Callable[[nn.Module], nn.Module],  # noqa: ARG002
     ) -> "Model":
-        """Return a copy with another encoder and another projection of patches, which are made of this one's."""
+        """Return a copy with another embedding of patches and another encoder, which are made of this one's."""
         raise ConfigError(f"a {self.config.noun} has no encoder that could be exchanged.")
 
     def matrices(self) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Generator, nn
@@ -85,12 +86,10 @@ class ViT(Model, config=ViTConfig):
         }
         return tuple(name for name, there in unusual.items() if there)
 
-    def with_engine(
-        self, encoder: Callable[[nn.Module], nn.Module], projection: Callable[[nn.Linear], nn.Module]
-    ) -> "ViT":
-        """Return a copy with another encoder and another E."""
-        old = self.embedding.projection
-        return copy.deepcopy(self, {id(self.encoder): encoder(self.encoder), id(old): projection(old)})
+    def with_engine(self, embedding: Callable[[Any], nn.Module], encoder: Callable[[nn.Module], nn.Module]) -> "ViT":
+        """Return a copy with another embedding and another encoder."""
+        parts = {id(self.embedding): embedding(self.embedding), id(self.encoder): encoder(self.encoder)}
+        return copy.deepcopy(self, parts)
 
     def constants(self) -> dict[str, float]:
         """Name the factors of LayerScale."""

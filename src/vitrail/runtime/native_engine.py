@@ -13,8 +13,9 @@ from vitrail.base.shapes import Logits, PixelBatch, Representation
 from vitrail.runtime.around import EngineAround
 from vitrail.runtime.choice import Precision
 from vitrail.runtime.engine import TorchEngine
-from vitrail.runtime.native_encoder import native_model, team_of
+from vitrail.runtime.native_encoder import native_model
 from vitrail.runtime.native_library import find_compiler, program_key
+from vitrail.runtime.native_team import team_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,16 +32,16 @@ COMPILER_COMMAND = "brew install gcc" if sys.platform == "darwin" else "apt-get 
 SECONDS = 300.0
 """How long the compiler may take; it takes four or five."""
 _loaded: dict[str, ctypes.CDLL] = {}
-_POINTER, _INT = ctypes.c_void_p, ctypes.c_int
+_POINTER, _INT, _LONG = ctypes.c_void_p, ctypes.c_int, ctypes.c_long
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "vitrail_int8": (_INT, []),
     "vitrail_make": (_POINTER, [_INT, _INT, _INT, _INT, ctypes.c_float, _INT, _INT]),
     "vitrail_free": (None, [_POINTER]),
     "vitrail_pack": (_INT, [_POINTER, _INT, *[_POINTER] * 12]),
     "vitrail_run": (_INT, [_POINTER, _POINTER, _INT, _INT, _INT, _INT]),
-    "vitrail_linear": (_POINTER, [_POINTER, _POINTER, _INT, _INT]),
-    "vitrail_linear_free": (None, [_POINTER]),
-    "vitrail_linear_run": (_INT, [_POINTER, _POINTER, ctypes.c_long, _POINTER, _INT]),
+    "vitrail_embedding": (_POINTER, [_POINTER, _POINTER, _INT, _INT, _INT, _INT]),
+    "vitrail_embedding_free": (None, [_POINTER]),
+    "vitrail_embed": (_INT, [_POINTER, _POINTER, _POINTER, _LONG, _LONG, _LONG, _POINTER, _POINTER, _LONG, _INT]),
 }
 
 

@@ -1,8 +1,8 @@
 // The blocks of an encoder on a CPU, in float32 or int8: tokens in, tokens out, in the same memory.
 //
 // Threads take whole images; images that are left over are shared, each thread with its rows.
+#include "embedding.h"
 #include "first.h"
-#include "linear.h"
 #include "spaces.h"
 
 namespace {
@@ -124,20 +124,22 @@ int vitrail_run(void* made, float* sequences, int images, int tokens, int thread
     return 0;
 }
 
-// A linear layer, whose weight is (out, in); nothing without memory.
-void* vitrail_linear(const float* weight, const float* bias, int out, int in) try {
-    auto linear = std::make_unique<Linear>();
-    linear->matrix.pack(weight, bias, out, in, false);
-    return linear.release();
+// The embedding of patches, whose weight is (out, channel * row * column); nothing without memory.
+void* vitrail_embedding(const float* weight, const float* bias, int out, int channels, int height, int width) try {
+    auto embedding = std::make_unique<Embedding>();
+    embedding->channels = channels, embedding->height = height, embedding->width = width;
+    embedding->matrix.pack(weight, bias, out, channels * height * width, false);
+    return embedding.release();
 } catch (const std::exception&) {
     return nullptr;
 }
 
-void vitrail_linear_free(void* linear) { delete (Linear*)linear; }
+void vitrail_embedding_free(void* embedding) { delete (Embedding*)embedding; }
 
-// Writes the output for `count` rows, and returns whether there was memory.
-int vitrail_linear_run(const void* linear, const float* from, long count, float* to, int threads) try {
-    ((const Linear*)linear)->run(from, count, to, threads);
+// Writes the token of each patch of images that have `rows` x `columns` of them, and returns whether there was memory.
+int vitrail_embed(const void* embedding, const float* numbers, const long* strides, long count, long rows, long columns,
+                  const float* positions, float* to, long stride, int threads) try {
+    ((const Embedding*)embedding)->run({numbers, strides, count, rows, columns}, positions, to, stride, threads);
     return 1;
 } catch (const std::exception&) {
     return 0;
