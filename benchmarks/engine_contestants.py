@@ -29,6 +29,9 @@ def ours(kind: str, name: str, folder: Path, threads: int) -> Pass:
     """An engine of Vitrail, as `vitrail.predict` makes it; graphs are those of FOLDER."""
     import torch
 
+    from vitrail.base.memory import keep_freed_memory
+
+    keep_freed_memory()  # as `vitrail predict` does
     torch.set_num_threads(threads)
     if kind.partition(" ")[0] in ("onnxruntime", "openvino"):
         from vitrail.runtime.onnxruntime_session import OnnxRuntimeSession
