@@ -222,6 +222,7 @@ def start_up(args: argparse.Namespace) -> None:
         Image.fromarray(noise).save(folder / "photo.jpg", quality=90)
         tiny = vitrail.create("Ti/16", num_classes=2, depth=1, seed=0)
         vitrail.export(tiny, folder / "tiny.onnx", labels=["a", "b"])
+        vitrail.save(tiny, folder / "tiny.safetensors", labels=["a", "b"])
         for name in args.models:
             model = vitrail.create(name, seed=0)
             vitrail.save(model, folder / "model.safetensors", labels=[str(number) for number in range(1000)])
@@ -230,7 +231,8 @@ def start_up(args: argparse.Namespace) -> None:
             def words(file: str, engine: str, folder: Path = folder) -> list[str]:
                 return ["predict", str(folder / file), str(folder / "photo.jpg"), "--engine", engine]
 
-            files = {"torch": "model.safetensors", "onnxruntime": "model.onnx", "openvino": "model.onnx"}
+            files = {"torch": "model.safetensors", "native": "model.safetensors"}
+            files |= {"onnxruntime": "model.onnx", "openvino": "model.onnx"}
             commands = {kind: words(file, kind) for kind, file in files.items()}
             runs = {kind: (lambda command=command: process_run(command)) for kind, command in commands.items()}
             seconds = race(runs, args.rounds)
@@ -246,7 +248,8 @@ def start_up(args: argparse.Namespace) -> None:
                 }
                 text = f"{kind:14}{statistics.median(times):8.2f} s   {share} the time of torch"
                 if kind != "torch":
-                    most, floor = process_memory(commands[kind]), process_memory(words("tiny.onnx", kind))
+                    smallest = "tiny" + Path(files[kind]).suffix
+                    most, floor = process_memory(commands[kind]), process_memory(words(smallest, kind))
                     row |= {"memory": most, "floor": floor, "above_floor_in_weights": (most - floor) / weights}
                     text += f"; memory {most / 2**20:.0f} MiB, floor {floor / 2**20:.0f}: "
                     text += f"{(most - floor) / weights:.2f}x the weights above it"
