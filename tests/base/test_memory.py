@@ -1,14 +1,16 @@
 """Freed memory stays in the process; a need that exceeds the machine's memory is refused."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from vitrail import InputError
 from vitrail.base import memory
-from vitrail.base.memory import check_memory, machine_memory
+from vitrail.base.memory import check_memory, give_back, machine_memory
 
 PAGES = """
 import resource
@@ -43,3 +45,16 @@ def test_more_than_the_machine_has_is_refused_in_a_sentence(monkeypatch, tmp_pat
     check_memory(2**20, "the model")
     with pytest.raises(InputError, match=r"the model needs 74\.00 GiB of memory, but this machine has 1\.00 MiB\."):
         check_memory(74 * 2**30, "the model")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives pages back")
+def test_whole_pages_are_given_back_and_their_neighbours_stay() -> None:
+    page = os.sysconf("SC_PAGE_SIZE")
+    numbers = np.ones(8 * page, dtype=np.uint8)
+    first = -numbers.ctypes.data % page  # where the first whole page begins
+    give_back(numbers.ctypes.data + first + 1, 3 * page)
+    assert numbers[: first + page].all()
+    assert not numbers[first + page : first + 3 * page].any()
+    assert numbers[first + 3 * page :].all()
+    give_back(numbers.ctypes.data, page // 2)  # no whole page
+    assert numbers.sum() == 6 * page

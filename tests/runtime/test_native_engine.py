@@ -10,7 +10,7 @@ from tests.golden.test_jax import CONFIGS as RECORDED
 from tests.golden.test_jax import recorded, tolerance
 from tests.runtime.test_native_encoder import COMPILED, VNNI
 from tests.tiny import hybrid_config, perturbed, vit_config
-from vitrail import Classifier, ConfigError, Preprocessing
+from vitrail import Classifier, ConfigError, Preprocessing, save
 from vitrail.runtime.choice import EngineChoice
 from vitrail.runtime.engine import Engine, TorchEngine
 from vitrail.runtime.make import make_engine
@@ -140,3 +140,29 @@ def test_it_needs_nothing_of_the_memory_of_the_model(config) -> None:
     own = {tensor.untyped_storage().data_ptr() for tensor in (*native.parameters(), *native.buffers())}
     assert not own & memory
     assert not any("blocks" in name for name, _ in native.named_parameters())
+
+
+def test_a_model_that_is_owned_is_emptied_while_it_is_packed_and_computes_the_same() -> None:
+    first, second = (
+        engine_of(vit_config(dim=256, num_heads=4, mlp_dim=512)),
+        engine_of(vit_config(dim=256, num_heads=4, mlp_dim=512)),
+    )
+    images, digest = sample_pixels(first.preprocessing)[:3], first.digest
+    plain, owned = make_engine(first, NATIVE), make_engine(second, NATIVE, owned=True)
+    assert torch.equal(owned.logits(images), plain.logits(images))
+    assert owned.digest == plain.digest
+    assert first.digest == digest
+    assert sum(weight.numel() for weight in second.model.encoder.blocks.parameters()) == 0
+    with pytest.raises(RuntimeError):  # and not zeros
+        second.logits(images)
+
+
+def test_a_classifier_gives_the_weights_of_a_file_away_and_keeps_those_of_a_model(tmp_path) -> None:
+    model = perturbed(vit_config())
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    labels = [f"class {number}" for number in range(model.config.num_classes)]
+    save(model, tmp_path / "model.safetensors", labels=labels)
+    image = np.random.default_rng(0).integers(0, 256, (50, 40, 3), dtype=np.uint8)
+    kept = Classifier.of(model, labels=labels, engine="native").predict(image)
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    assert Classifier.load(tmp_path / "model.safetensors", engine="native").predict(image).top == kept.top

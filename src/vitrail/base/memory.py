@@ -8,6 +8,7 @@ from pathlib import Path
 from vitrail.base.errors import InputError
 from vitrail.base.readable import in_bytes
 
+DONT_NEED = 4  # the number of MADV_DONTNEED in mman.h
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # the numbers of M_TRIM_THRESHOLD and M_MMAP_THRESHOLD in malloc.h
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 LARGEST = 2**30
@@ -24,6 +25,18 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(TRIM_THRESHOLD, LARGEST)
         mallopt(MMAP_THRESHOLD, LARGEST)
+
+
+def give_back(address: int, size: int) -> None:
+    """Return the whole pages between two places of memory to the system: what they hold is gone, and reads as zeros.
+
+    What lies there must not be used again. Only Linux has this.
+    """
+    madvise = getattr(ctypes.CDLL(None), "madvise", None) if sys.platform == "linux" else None
+    page = os.sysconf("SC_PAGE_SIZE")
+    first, end = -(-address // page) * page, (address + size) // page * page
+    if madvise is not None and end > first:
+        madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), DONT_NEED)
 
 
 def machine_memory() -> int:

@@ -123,6 +123,7 @@ class Classifier:
             merge_tokens=merge_tokens,
             text_embeddings=text_embeddings,
             called=os.fspath(path),
+            owned=True,
         )
 
     @classmethod
@@ -140,10 +141,12 @@ class Classifier:
         text_embeddings: TextEmbeddings | str | os.PathLike[str] | None = None,
         called: str = "the model",
         info: ModelInfo | None = None,
+        owned: bool = False,
     ) -> "Classifier":
         """Put together what predicts, around a model in memory or any engine; `called` is its name in messages.
 
-        `info` goes with an engine; a model has its own.
+        `info` goes with an engine; a model has its own. A model that is `owned` is used by nothing else from now on:
+        an engine may take its memory.
         """
         for name, number, most in (("batch", batch, MOST_BATCH), ("workers", workers, MOST_WORKERS)):
             if number is not None:
@@ -153,7 +156,7 @@ class Classifier:
                 "`text_embeddings` have names of their own, so `labels` have nothing to name; leave one out."
             )
         choice = EngineChoice(engine=engine, precision=precision, calibrate=calibrate, merge_tokens=merge_tokens)
-        network, own, fresh = engine_of(model, batch, choice, text_embeddings, called)
+        network, own, fresh = engine_of(model, batch, choice, text_embeddings, called, owned=owned)
         info = own if info is None else info
         if not network.num_outputs:
             raise InputError(

@@ -45,6 +45,8 @@ def engine_of(
     choice: EngineChoice,
     text_embeddings: TextEmbeddings | str | os.PathLike[str] | None,
     called: str,
+    *,
+    owned: bool = False,
 ) -> tuple[Engine, ModelInfo, list[str]]:
     """Return what computes, what is known about it, and what the user should know, a sentence each."""
     texts = text_embeddings
@@ -57,9 +59,10 @@ def engine_of(
             )
         return (model if texts is None else zero_shot(model, None, texts, called)), ModelInfo(), []
     own, guessed = torch_engine(model)
-    engine = (
-        make_engine(own, choice, batch=batch or usual_batch(own.device), note=_log.warning) if choice.given else own
-    )
+    engine: Engine = own
+    if choice.given:
+        size = batch or usual_batch(own.device)
+        engine = make_engine(own, choice, batch=size, note=_log.warning, owned=owned)
     if texts is None:
         return engine, model.info, [*guessed, *head_notes(model)]
     info = replace(model.info, labels=texts.names)

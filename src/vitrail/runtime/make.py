@@ -24,10 +24,18 @@ BATCH = 8
 """Images at once where the caller does not say."""
 
 
-def make_engine(engine: TorchEngine, choice: EngineChoice, *, batch: int | None = None, note: Note = unheard) -> Engine:
+def make_engine(
+    engine: TorchEngine,
+    choice: EngineChoice,
+    *,
+    batch: int | None = None,
+    note: Note = unheard,
+    owned: bool = False,
+) -> Engine:
     """Return an engine of the chosen kind and precision with the model of another; that one stays as it is.
 
-    `batch` is how many images will come at once: torch.compile takes that many, and `auto` measures with it.
+    `batch` is how many images will come at once: torch.compile takes that many, and `auto` measures with it. The model
+    of an engine that is `owned` is used by nothing else, so that its memory may be taken.
     """
     check_choice(choice, engine.device)
     name = choice.engine or "torch"
@@ -43,7 +51,8 @@ def make_engine(engine: TorchEngine, choice: EngineChoice, *, batch: int | None 
         from vitrail.runtime.native_engine import native_engine
 
         load_library(note)
-        return native_engine(replace(engine, model=_in_precision(engine.model, "float32")), choice.precision)
+        own = replace(engine, model=_in_precision(engine.model, "float32"))
+        return native_engine(own, choice.precision, owned=owned or own.model is not engine.model)
     return _graph_engine(name, engine.model, engine.preprocessing, choice, note)
 
 

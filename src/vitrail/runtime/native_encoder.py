@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.memory import give_back
 from vitrail.base.shapes import KeptTokens, Tokens
 from vitrail.model.contract import Model
 from vitrail.runtime.native_embedding import NativeEmbedding
@@ -31,7 +32,7 @@ def check_native(model: Model) -> None:
 class NativeEncoder(nn.Module):
     """The blocks in one call, for inference; the norm after them is torch's."""
 
-    def __init__(self, encoder: Any, config: Any, *, int8: bool) -> None:
+    def __init__(self, encoder: Any, config: Any, *, int8: bool, owned: bool = False) -> None:
         super().__init__()
         self.library = load_library()
         if int8 and not self.library.vitrail_int8():
@@ -49,6 +50,8 @@ class NativeEncoder(nn.Module):
         for layer, block in enumerate(encoder.blocks):
             weights = packed_weights(block)
             there(self.library.vitrail_pack(self.handle, layer, *(weight.data_ptr() for weight in weights)))
+            if owned:
+                empty(block)
 
     def forward(self, tokens: Tokens, *, first_only: bool = False, **_: Any) -> KeptTokens:
         """Encode the sequence, or its first token; what else an encoder takes is for models that are refused here."""
@@ -77,10 +80,21 @@ def packed_weights(block: Any) -> list[Tensor]:
     return [weight.float().contiguous() for layer in layers for weight in weights[id(layer)]]
 
 
-def native_model(model: Model, *, int8: bool) -> Model:
-    """Return a copy of a model whose embedding and encoder are native; it needs nothing of the memory of the other."""
+def native_model(model: Model, *, int8: bool, owned: bool = False) -> Model:
+    """Return a copy of a model whose embedding and encoder are native; it needs nothing of the memory of the other.
+
+    The blocks of a model that is `owned` are emptied one by one, so that no weight is in memory twice.
+    """
     check_native(model)
     return model.with_engine(
         embedding=lambda embedding: NativeEmbedding(embedding).eval(),
-        encoder=lambda encoder: NativeEncoder(encoder, model.config, int8=int8).eval(),
+        encoder=lambda encoder: NativeEncoder(encoder, model.config, int8=int8, owned=owned).eval(),
     )
+
+
+def empty(block: nn.Module) -> None:
+    """Return the memory of a block whose weights are packed; it has none left, and fails where it is used."""
+    for weight in block.parameters():
+        if weight.is_contiguous():
+            give_back(weight.data_ptr(), weight.nbytes)
+        weight.data = weight.new_empty(0)

@@ -66,7 +66,8 @@ def _apart(answer: Callable[[PixelBatch], Tensor], pixels: PixelBatch) -> Tensor
     return torch.cat(each_alone(threads, [partial(compute, part) for part in pixels.tensor_split(shares)]))
 
 
-def native_engine(engine: TorchEngine, precision: Precision | None) -> NativeEngine:
-    """Return an engine that computes what another does, and needs nothing of its memory."""
-    model = native_model(engine.model, int8=precision == "int8")
-    return NativeEngine(replace(engine, model=model), engine.digest, precision or "float32")
+def native_engine(engine: TorchEngine, precision: Precision | None, *, owned: bool = False) -> NativeEngine:
+    """Return an engine that computes what another does, and needs nothing of its memory; it takes what is `owned`."""
+    source = engine.digest
+    model = native_model(engine.model, int8=precision == "int8", owned=owned)
+    return NativeEngine(replace(engine, model=model), source, precision or "float32")

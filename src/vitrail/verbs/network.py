@@ -128,7 +128,7 @@ def open_network(
             contents = read(os.fspath(model), pickle=file.pickle, resident=True, **file.overrides)
             loaded = assemble(contents, device=ranks.device)
             network = _of_model(loaded.float() if float32 else loaded, preprocessing)
-            network = _with_engine(network, choice, batch, note if ranks.first else unheard)
+            network = _with_engine(network, choice, batch, note if ranks.first else unheard, owned=True)
             network = replace(network, name=os.fspath(model), digest=contents.digest)
             del contents, loaded  # an engine may have packed the weights, and needs them only so
             yield network, ranks
@@ -185,11 +185,13 @@ def _of_exported(model: str | os.PathLike[str], file: FileSettings, choice: Engi
     return Network(engine=engine, name=os.fspath(model), info=info, digest=exported.digest, notes=info.notes)
 
 
-def _with_engine(network: Network, choice: EngineChoice, batch: int | None, note: Note) -> Network:
+def _with_engine(
+    network: Network, choice: EngineChoice, batch: int | None, note: Note, *, owned: bool = False
+) -> Network:
     """Let another engine run the model of a network."""
     if not choice.given or not isinstance(network.engine, TorchEngine):
         return network
-    return replace(network, engine=make_engine(network.engine, choice, batch=batch, note=note))
+    return replace(network, engine=make_engine(network.engine, choice, batch=batch, note=note, owned=owned))
 
 
 def _of_classifier(classifier: Classifier) -> Network:
