@@ -28,10 +28,8 @@ Products = Float[Tensor, "*rows columns"]
 @cache
 def onednn_is_faster() -> bool:
     """Return whether MKL leaves AVX-512 unused on this processor, and oneDNN does not."""
-    processor = describe_processor()
-    wide = "avx512f" in processor.get("flags", "").split() and (os.environ.get(LIMIT, "") or "AVX512").startswith(
-        "AVX512"
-    )
+    processor, limit = describe_processor(), os.environ.get(LIMIT) or "AVX512"
+    wide = "avx512f" in processor.get("flags", "").split() and limit.startswith("AVX512")
     libraries = torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
     return processor.get("vendor_id") == "AuthenticAMD" and wide and libraries
 
