@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vitrail.base.errors import ConfigError
+from vitrail.base.products import product_type
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import create
 from vitrail.model.contract import Layer, Model
@@ -240,6 +241,31 @@ def test_small_singular_values_become_large_too_whatever_the_scale(scale: float)
     assert torch.linalg.svdvals(moved).min() > 0.65
     assert torch.linalg.svdvals(moved).max() < 1.25
     assert torch.equal(orthogonalise(torch.zeros(1, 4, 8)), torch.zeros(1, 4, 8))
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "few directions", "orthogonal"])
+def test_roundings_of_bfloat16_never_lift_singular_values_far_above_1(kind: str) -> None:
+    draw = torch.Generator().manual_seed(0)
+    matrices = torch.randn(4, 64, 128, generator=draw)
+    if kind == "few directions":
+        few = torch.randn(4, 64, 4, generator=draw) @ torch.randn(4, 4, 128, generator=draw)
+        matrices = few + 1e-3 * matrices
+    if kind == "orthogonal":
+        matrices = torch.linalg.qr(matrices.mT)[0].mT
+    short, exact = orthogonalise(matrices, torch.bfloat16), orthogonalise(matrices)
+    assert short.dtype == torch.float32
+    assert torch.linalg.svdvals(short).max() < 1.15
+    largest = torch.linalg.svd(matrices, full_matrices=False)
+    top = torch.einsum("mi,mio,mo->m", largest.U[:, :, 0], short, largest.Vh[:, 0])
+    assert top.min() > 0.65  # the direction that gradients show most has about its full size, as in float32
+    assert torch.einsum("mi,mio,mo->m", largest.U[:, :, 0], exact, largest.Vh[:, 0]).min() > 0.65
+
+
+def test_muon_multiplies_in_bfloat16_only_where_the_processor_does_so_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    for fast, expected in ((True, torch.bfloat16), (False, torch.float32)):
+        monkeypatch.setattr("vitrail.base.products.bfloat16_is_faster", lambda fast=fast: fast)
+        assert product_type(torch.zeros(1)) is expected
+        assert product_type(torch.zeros(1, dtype=torch.float64)) is torch.float64
 
 
 def test_each_polynomial_of_muon_is_the_best_for_what_the_one_before_it_leaves() -> None:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vitrail.base.processor import LIMIT, describe_processor
+from vitrail.base.processor import LIMIT, describe_processor, has_bfloat16
 
 LEAST_WORK = 2**21
 """Multiplications of a product below which a call of oneDNN takes longer than the product."""
@@ -32,6 +32,18 @@ def onednn_is_faster() -> bool:
     wide = "avx512f" in processor.get("flags", "").split() and limit.startswith("AVX512")
     libraries = torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
     return processor.get("vendor_id") == "AuthenticAMD" and wide and libraries
+
+
+@cache
+def bfloat16_is_faster() -> bool:
+    """Return whether the processor multiplies in bfloat16 faster than in float32, and does so without ending."""
+    return torch.backends.mkldnn.is_available() and has_bfloat16()
+
+
+def product_type(matrices: Tensor) -> torch.dtype:
+    """Return the type in which products that need few digits are fastest: bfloat16 or the matrices' own."""
+    short = matrices.device.type == "cpu" and matrices.dtype == torch.float32 and bfloat16_is_faster()
+    return torch.bfloat16 if short else matrices.dtype
 
 
 def linear(x: Rows, weight: Matrix, bias: Offsets | None = None) -> Products:

@@ -5,7 +5,8 @@ are learned as fast as the others: on little data and few steps a Vision Transfo
 All other parameters follow Adam.
 
 On a CPU with 2 to 4 threads (`alone.may_share`) each thread takes its share of the kernels, with all their iterations:
-products this small gain little from two cores and lose much where one of them is late (docs/log.md).
+products this small gain little from two cores and lose much where one of them is late (docs/log.md). Where the
+processor has instructions for bfloat16, products are computed with them.
 """
 
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vitrail.base.alone import each_alone, may_share
+from vitrail.base.products import product_type
 
 Matrices = Float[Tensor, "matrix row column"]
 
@@ -31,23 +33,29 @@ COEFFICIENTS = (
     (SCALE * 2.58965, SCALE * -1.918, SCALE * 0.44606),
 )
 
+MARGIN = 1.02
+"""Divides X in bfloat16, whose roundings lift values above the range of a polynomial, beyond which it grows fast."""
 
-def orthogonalise(matrices: Matrices) -> Matrices:
+
+def orthogonalise(matrices: Matrices, precision: torch.dtype = torch.float32) -> Matrices:
     """Replace U S V^T by about 0.9 U V^T, by the iteration X <- a X + (b X X^T + c (X X^T)^2) X.
 
     It begins with singular values of at most 1, and the nearer the largest is to 1, the more of the small ones it
     reaches: the root of |X X^T|, which is a bound of the largest as |X| is, is nearer to it and costs nothing.
+    `precision` is the type of the products.
     """
     tall = matrices.shape[1] > matrices.shape[2]
     x = matrices.mT if tall else matrices
-    x = x / (norms(x) + 1e-7)
+    x = (x / (norms(x) + 1e-7)).to(precision)
     square = x @ x.mT
     bound = norms(square) + 1e-7
     x, square = x / bound.sqrt(), square / bound
+    margin = MARGIN if precision == torch.bfloat16 else 1.0
     for number, (a, b, c) in enumerate(COEFFICIENTS):
         square = x @ x.mT if number else square
-        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
-    return x.mT if tall else x
+        factor = torch.baddbmm(square, square, square, beta=b / margin**3, alpha=c / margin**5)
+        x = torch.baddbmm(x, factor, x, beta=a / margin)
+    return (x.mT if tall else x).to(matrices.dtype)
 
 
 def norms(matrices: Matrices) -> Float[Tensor, "matrix 1 1"]:
@@ -133,7 +141,8 @@ def move(kernels: list[Kernel]) -> None:
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         ahead = torch.stack(gradients).lerp_(torch.stack(momenta), group["momentum"])
         parts = group["stacked"]
-        updates = orthogonalise(ahead.reshape(-1, rows // parts, columns)).reshape(-1, rows, columns)
+        matrices = ahead.reshape(-1, rows // parts, columns)
+        updates = orthogonalise(matrices, product_type(matrices)).reshape(-1, rows, columns)
         scale = max(1.0, rows / parts / columns) ** 0.5
         torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
         torch._foreach_add_(weights, list(updates.unbind()), alpha=-group["lr"] * scale)
