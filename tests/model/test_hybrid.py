@@ -143,3 +143,13 @@ def test_a_hybrid_refuses_images_of_another_size() -> None:
 
 def test_a_vision_transformer_has_no_backbone() -> None:
     assert perturbed(vit_config()).backbone is None
+
+
+def test_group_norms_compute_in_float32_under_autocast() -> None:
+    root = perturbed(hybrid_config()).backbone.root
+    features = torch.randn(2, root.norm.num_channels, 6, 5)
+    expected = root.norm(features.bfloat16().float())
+    with torch.autocast("cpu", torch.bfloat16):
+        normed = root.norm(features.bfloat16())
+    assert normed.dtype == torch.float32
+    assert torch.equal(normed, expected)

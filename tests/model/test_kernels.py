@@ -5,6 +5,7 @@ import torch
 
 from tests.tiny import images_for, perturbed, vit_config
 from vitrail.model import kernels
+from vitrail.model.attention import attention_map
 from vitrail.model.gelu import gelu
 from vitrail.model.mlp import Mlp
 
@@ -52,3 +53,23 @@ def test_outputs_do_not_depend_on_whether_gradients_are_on(settings) -> None:
     expected = model(images)
     with torch.inference_mode():
         assert torch.equal(model(images), expected)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_gradients_of_attention_in_half_precision_are_those_of_float32(biased: bool) -> None:
+    draw = torch.Generator().manual_seed(0)
+    half = [torch.randn(2, 3, 7, 8, generator=draw).bfloat16().requires_grad_() for _ in range(3)]
+    bias = torch.randn(2, 3, 7, 7, generator=draw).bfloat16() if biased else None
+    slopes = torch.randn(2, 3, 7, 8, generator=draw)
+    whole = [part.detach().float().requires_grad_() for part in half]
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = kernels.attend(*half, bias)
+    mixed.backward(slopes.bfloat16())
+    expected = attention_map(whole[0], whole[1], None if bias is None else bias.float()) @ whole[2]
+    expected.backward(slopes)
+    assert mixed.dtype == torch.bfloat16
+    torch.testing.assert_close(mixed.float(), expected, rtol=8e-3, atol=1e-6)  # one rounding to 8 bits
+    for ours, exact in zip(half, whole, strict=True):
+        assert ours.grad is not None
+        assert exact.grad is not None
+        torch.testing.assert_close(ours.grad.float(), exact.grad, rtol=3e-2, atol=1e-2)

@@ -10,10 +10,11 @@ from tests.training.making import assert_same, made_config, made_loop, made_run,
 from vitrail.model.backbone import BackboneConfig
 from vitrail.training.loop import Loop
 from vitrail.training.shares import shares
+from vitrail.training.step import Precision
 
 
-def _loop(folder: Path, *, threads: int, micro_batch: int = 36) -> Loop:
-    config = plain(made_config(steps=4, batch=36))
+def _loop(folder: Path, *, threads: int, micro_batch: int = 36, precision: Precision = "float32") -> Loop:
+    config = plain(made_config(steps=4, batch=36, precision=precision))
     loop = made_loop(made_run(folder, replace(config, execution=replace(config.execution, micro_batch=micro_batch))))
     return replace(loop, step=replace(loop.step, shares=threads))
 
@@ -48,6 +49,21 @@ def test_shares_add_up_to_the_batch(threads: int, micro_batch: int, tmp_path: Pa
             torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_shares_compute_in_the_precision_of_the_step(precision: Precision, tmp_path: Path) -> None:
+    loops = [_loop(tmp_path / str(threads), threads=threads, precision=precision) for threads in (1, 2)]
+    exact = _loop(tmp_path / "exact", threads=2)
+    for loop in (*loops, exact):
+        assert loop.take(next(iter(loop.batches(0))), 1e-2) is not None
+    one, two, full = (
+        torch.cat([weight.grad.flatten() for weight in loop.state.learner.parameters() if weight.grad is not None])
+        for loop in (*loops, exact)
+    )
+    rounding = (one - full).norm() / full.norm()
+    assert 1e-5 < rounding < 0.05  # it is half precision
+    assert (two - one).norm() / one.norm() < rounding  # and the same half precision in shares
+
+
 def test_the_same_run_has_the_same_bits(tmp_path: Path) -> None:
     loops = [_loop(tmp_path / name, threads=2) for name in ("one", "two")]
     for loop in loops:
@@ -64,11 +80,12 @@ def test_other_threads_keep_their_number(tmp_path: Path) -> None:
 def test_only_a_learner_without_chance_is_cut_into_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     config = plain(made_config())
-    assert made_loop(made_run(tmp_path, config)).step.shares == 2
+    for precision in ("float32", "bfloat16"):
+        assert made_loop(made_run(tmp_path, replace(config, precision=precision))).step.shares == 2
     for change in (
         {"objective": replace(config.objective, drop_patches=0.5)},
         {"model": replace(config.model, dropout=0.1)},
-        {"precision": "bfloat16"},
+        {"execution": replace(config.execution, recompute=True)},
     ):
         assert made_loop(made_run(tmp_path, replace(config, **change))).step.shares == 1
 

@@ -7,7 +7,8 @@ end. With many threads, shares of the work would be too small, so 2 to 4 work th
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from contextlib import AbstractContextManager
+from functools import cache, partial
 from threading import Barrier
 from typing import Any
 
@@ -22,9 +23,18 @@ def may_share(threads: int) -> bool:
 
 
 def each_alone(threads: int, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Carry out tasks in threads that use one core each, and return their results in order; none may start others."""
-    started = [_pool(threads).submit(task) for task in tasks]
+    """Carry out tasks in threads that use one core each, and return their results in order; none may start others.
+
+    They compute in the types that autocast chooses in this thread.
+    """
+    autocast = partial(torch.autocast, "cpu", torch.get_autocast_dtype("cpu"), enabled=torch.is_autocast_enabled("cpu"))
+    started = [_pool(threads).submit(_within, autocast, task) for task in tasks]
     return [task.result() for task in started]
+
+
+def _within(setting: Callable[[], AbstractContextManager[Any]], task: Callable[[], Any]) -> Any:
+    with setting():
+        return task()
 
 
 def compute_alone() -> None:

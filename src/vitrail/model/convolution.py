@@ -100,9 +100,19 @@ def make_conv(
     )
 
 
-def make_norm(config: NormedConvolutions, channels: int) -> nn.GroupNorm:
+class GroupNorm(nn.GroupNorm):
+    """A group norm in float32 under autocast on a CPU too, as it is on GPUs: in bfloat16 it takes 7 times as long."""
+
+    def forward(self, input: Images) -> FeatureMap:  # noqa: A002  (torch's name)
+        """Normalise each group of channels."""
+        if input.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            input = input.float()  # noqa: A001
+        return super().forward(input)
+
+
+def make_norm(config: NormedConvolutions, channels: int) -> GroupNorm:
     """Make a group norm of a ResNet."""
-    return nn.GroupNorm(config.norm_groups, channels, eps=config.norm_eps)
+    return GroupNorm(config.norm_groups, channels, eps=config.norm_eps)
 
 
 class Stage(nn.Sequential):

@@ -167,7 +167,7 @@ class Run:
     def threads(self) -> int:
         """Threads that may take shares of a batch: those of one rank on a CPU, in a plain step."""
         config = self.config
-        plain = not (config.execution.compiled or config.execution.recompute) and config.precision == "float32"
+        plain = not (config.execution.compiled or config.execution.recompute)
         alone = self.ranks.world == 1 and self.ranks.device.type == "cpu"
         return torch.get_num_threads() if plain and alone else 1
 

@@ -54,7 +54,8 @@ def _gradients(
     learner: Learner, part: Batch, learning: list[nn.Parameter], factor: float
 ) -> tuple[tuple[Tensor | None, ...], Tensor, dict[str, Tensor]]:
     loss, sums = learner(part)
-    gradients = torch.autograd.grad(loss * factor, learning, allow_unused=True)
+    with torch.autocast("cpu", enabled=False):  # gradients have the types of what they are gradients of
+        gradients = torch.autograd.grad(loss * factor, learning, allow_unused=True)
     laid_out = (
         gradient if gradient is None else laid_out_like(weight, gradient)
         for weight, gradient in zip(learning, gradients, strict=True)

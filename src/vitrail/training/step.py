@@ -78,11 +78,13 @@ def take_step(
     for number, piece in enumerate(pieces):
         torch.manual_seed(key(config.seed, "step", progress.step, ranks.rank, number))
         part = len(piece) / total
+        autocast = torch.autocast(device, getattr(torch, config.precision), enabled=config.precision != "float32")
         if (count := shares(config.shares, len(piece))) > 1:
-            loss, sums = in_shares(state.learner, piece.divide(count), part)
+            with autocast:
+                loss, sums = in_shares(state.learner, piece.divide(count), part * scale)
         else:
             with _gradients_shared(parallel, last=number == len(pieces) - 1):
-                with torch.autocast(device, getattr(torch, config.precision), enabled=config.precision != "float32"):
+                with autocast:
                     loss, sums = parallel(piece)
                 (loss * (part * scale)).backward()
         measured["loss"] += loss.detach() * part * total
