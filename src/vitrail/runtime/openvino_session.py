@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from vitrail.base.errors import CheckpointError
 from vitrail.base.extras import require
 from vitrail.runtime.card import KEY
 from vitrail.runtime.choice import PACKAGES, Precision
+from vitrail.runtime.openvino_mapped import let_go, mapped_regions, own_copy
 from vitrail.runtime.session import check_inputs, fits, run_error
 
 HINTS: dict[Precision, str] = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
@@ -38,12 +40,16 @@ class OpenVinoSession:
         }
         try:
             core = runtime.Core()
-            core.set_property({"ENABLE_MMAP": False})  # a file that is overwritten meanwhile must not change answers
-            graph = core.read_model(model) if isinstance(model, Path | bytes) else model
+            with own_copy(model) if isinstance(model, Path) else nullcontext() as copy:
+                # A file that is overwritten meanwhile must not change answers, so only a copy of our own is mapped.
+                core.set_property({"ENABLE_MMAP": copy is not None})
+                graph = core.read_model(copy or model) if isinstance(model, Path | bytes) else model
+                weights = [] if copy is None else mapped_regions(copy.parent)
             check_inputs([value.get_any_name() for value in graph.inputs], called)
             place = [KEY, "card"]
             self.properties = {KEY: str(graph.get_rt_info(place).value)} if graph.has_rt_info(place) else {}
-            self.compiled = core.compile_model(graph, "CPU", settings)
+            with let_go(weights) if weights else nullcontext():  # the graph keeps them mapped
+                self.compiled = core.compile_model(graph, "CPU", settings)
         except RuntimeError as error:
             raise CheckpointError(
                 f"{called} does not run in OpenVINO {self.version}: {' '.join(str(error).split())[:200]}"
