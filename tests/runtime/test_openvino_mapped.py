@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.runtime.test_onnx_mapped import RANDOM, WEIGHTS, write
+from vitrail import CheckpointError
 from vitrail.runtime import openvino_mapped
 from vitrail.runtime.openvino_mapped import let_go, mapped_regions, own_copy
 from vitrail.runtime.openvino_session import OpenVinoSession
@@ -68,6 +69,17 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, cache, monkeypatch) -> None
     monkeypatch.setattr(shutil, "copyfile", full)
     with own_copy(graph(tmp_path, ".onnx")) as copy:
         assert copy is None
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["shortened", "noise", "zeros"])
+def test_a_damaged_file_is_refused_in_a_sentence_and_leaves_nothing_behind(damage, tmp_path, cache) -> None:
+    path = graph(tmp_path, ".onnx")
+    content = path.read_bytes()
+    noise = RANDOM.integers(0, 256, len(content)).astype(np.uint8).tobytes()
+    path.write_bytes({"shortened": content[:-100], "noise": noise, "zeros": bytes(len(content))}[damage])
+    with pytest.raises(CheckpointError, match="does not run in OpenVINO"):
+        OpenVinoSession(path, threads=1)
     assert list(cache.iterdir()) == []
 
 

@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import Event, Thread
@@ -39,24 +39,29 @@ def own_copy(path: Path) -> Iterator[Path | None]:
     Both files of OpenVINO's own format are copied; of ONNX, a graph that refers to the copy of its weights is written
     beside it. After the block the copy has no name any more: what is mapped stays until it is not needed.
     """
-    files = [path] if path.suffix == ".onnx" else [path, path.with_suffix(".bin")]
-    folder = None
+    files = [path] if _is_onnx(path) else [path, path.with_suffix(".bin")]
+    folder = copy = None
     try:
-        if sys.platform == "linux" and sum(file.stat().st_size for file in files) >= LEAST:
-            cache = cache_folder()
-            cache.mkdir(parents=True, exist_ok=True)
-            _remove_old(cache)
-            folder = Path(mkdtemp(prefix=PREFIX, dir=cache))
-            copy = _copied(files, folder)
-        else:
-            copy = None
-    except (OSError, RuntimeError):  # a full or unwritable disk; a user without a home
-        copy = None
-    try:
+        # Without room or a home the file is read into memory, and a damaged one is refused there.
+        with suppress(OSError, RuntimeError, ValueError, IndexError):
+            if sys.platform == "linux" and sum(file.stat().st_size for file in files) >= LEAST:
+                folder = _new_folder()
+                copy = _copied(files, folder)
         yield copy
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_onnx(path: Path) -> bool:
+    return path.suffix.lower() == ".onnx"
+
+
+def _new_folder() -> Path:
+    cache = cache_folder()
+    cache.mkdir(parents=True, exist_ok=True)
+    _remove_old(cache)
+    return Path(mkdtemp(prefix=PREFIX, dir=cache))
 
 
 def _remove_old(cache: Path) -> None:
@@ -68,8 +73,8 @@ def _remove_old(cache: Path) -> None:
 
 def _copied(files: list[Path], folder: Path) -> Path:
     """Copy files into a folder, and return the one to read."""
-    copies = [Path(shutil.copyfile(file, folder / f"model{file.suffix}")) for file in files]
-    if copies[0].suffix != ".onnx":
+    copies = [Path(shutil.copyfile(file, folder / f"model{file.suffix.lower()}")) for file in files]
+    if not _is_onnx(copies[0]):
         return copies[0]
     graph = folder / "graph.onnx"
     graph.write_bytes(without_weights(copies[0]))
