@@ -78,6 +78,17 @@ def test_a_processor_that_traps_whatever_the_limit_is_reported(tmp_path) -> None
     assert "use float32" in str(sentence)
 
 
+def test_where_every_limit_traps_nothing_computes_in_bfloat16(tmp_path, monkeypatch) -> None:
+    (tmp_path / "cpuinfo").write_text("flags\t: fpu avx512_bf16 amx_tile amx_bf16\n")
+    monkeypatch.setattr(processor, "_settled", False)
+    monkeypatch.setattr(processor, "_traps", False)
+    monkeypatch.setattr(processor, "limit_onednn", lambda: processor.TRAPS)
+    assert processor.has_bfloat16(tmp_path / "cpuinfo", {})
+    assert not processor.has_bfloat16(tmp_path / "cpuinfo", {"DNNL_MAX_CPU_ISA": "AVX2"})
+    processor.settle(lambda _: None)
+    assert not processor.has_bfloat16(tmp_path / "cpuinfo", {})
+
+
 @pytest.mark.parametrize("cpuinfo", ["", "flags\t: fpu avx512f\n\nflags\t: amx_tile\n", "model name\t: amx_tile\n"])
 def test_without_a_claim_nothing_is_tried(tmp_path, cpuinfo) -> None:
     machine = Machine(tmp_path, None, cpuinfo)

@@ -2,6 +2,7 @@ import mmap
 import os
 import re
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from tests.runtime.test_onnx_mapped import RANDOM, WEIGHTS, write
 from vitrail import CheckpointError
-from vitrail.runtime import openvino_mapped
+from vitrail.runtime import openvino_mapped, openvino_session
 from vitrail.runtime.openvino_mapped import let_go, mapped_regions, own_copy
 from vitrail.runtime.openvino_session import OpenVinoSession
 
@@ -40,16 +41,28 @@ def logits(session: OpenVinoSession) -> np.ndarray:
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".xml"])
-def test_a_mapped_graph_answers_as_one_in_memory_whatever_happens_to_its_files(suffix, tmp_path, cache) -> None:
+def test_a_mapped_graph_answers_as_one_in_memory_whatever_happens_to_its_files(
+    suffix, tmp_path, cache, monkeypatch
+) -> None:
     path = graph(tmp_path, suffix)
-    session = OpenVinoSession(path, threads=1)
-    assert list(cache.iterdir()) == []  # the copy has lost its name
-    for file in tmp_path.glob("*.*"):
-        file.write_bytes(bytes(file.stat().st_size))
-    answers = logits(session)
+    regions = []
+
+    @contextmanager
+    def overwriting(weights):
+        """Overwrite the files between reading and packing, and let the weights go."""
+        regions.extend(weights)
+        assert list((cache / "openvino").iterdir()) == []  # the copy has lost its name
+        for file in tmp_path.glob("*.*"):
+            file.write_bytes(bytes(file.stat().st_size))
+        with let_go(weights):
+            yield
+
+    monkeypatch.setattr(openvino_session, "let_go", overwriting)
+    answers = logits(OpenVinoSession(path, threads=1))
     np.testing.assert_allclose(answers, IMAGES @ WEIGHTS["matrix"] + WEIGHTS["bias"], rtol=1e-4, atol=1e-4)
+    assert sum(size for _, size in regions) >= WEIGHTS["matrix"].nbytes
     graph(tmp_path, suffix)
-    cache.rmdir()
+    shutil.rmtree(cache)
     cache.touch()  # no copy can be written, so the file is read into memory
     assert np.array_equal(logits(OpenVinoSession(path, threads=1)), answers)
 
@@ -69,7 +82,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, cache, monkeypatch) -> None
     monkeypatch.setattr(shutil, "copyfile", full)
     with own_copy(graph(tmp_path, ".onnx")) as copy:
         assert copy is None
-    assert list(cache.iterdir()) == []
+    assert list((cache / "openvino").iterdir()) == []
 
 
 @pytest.mark.parametrize("damage", ["shortened", "noise", "zeros"])
@@ -80,18 +93,41 @@ def test_a_damaged_file_is_refused_in_a_sentence_and_leaves_nothing_behind(damag
     path.write_bytes({"shortened": content[:-100], "noise": noise, "zeros": bytes(len(content))}[damage])
     with pytest.raises(CheckpointError, match="does not run in OpenVINO"):
         OpenVinoSession(path, threads=1)
-    assert list(cache.iterdir()) == []
+    assert list((cache / "openvino").iterdir()) == []
 
 
 def test_copies_that_a_kill_left_behind_are_removed_when_they_are_old(tmp_path, cache) -> None:
-    for name, age in (("openvino-old", 7200), ("openvino-new", 10), ("graphs", 7200)):
+    for name, age in (("openvino/old", 7200), ("openvino/new", 10), ("graphs", 7200)):
         (cache / name).mkdir(parents=True)
         (cache / name / "model.onnx").write_bytes(b"weights")
         stamp = (cache / name).stat().st_mtime - age
         os.utime(cache / name, (stamp, stamp))
     with own_copy(graph(tmp_path, ".onnx")):
         pass
-    assert sorted(folder.name for folder in cache.iterdir()) == ["graphs", "openvino-new"]
+    assert (cache / "graphs").is_dir()
+    assert [folder.name for folder in (cache / "openvino").iterdir()] == ["new"]
+
+
+@pytest.mark.usefixtures("cache")
+def test_weights_in_a_file_of_their_own_are_read_from_there(tmp_path) -> None:
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(graph(tmp_path, ".onnx"))
+    onnx.save(model, tmp_path / "apart.onnx", save_as_external_data=True, location="numbers.bin", size_threshold=0)
+    expected = IMAGES @ WEIGHTS["matrix"] + WEIGHTS["bias"]
+    np.testing.assert_allclose(
+        logits(OpenVinoSession(tmp_path / "apart.onnx", threads=1)), expected, rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_cache_behind_a_link_is_found_among_what_is_mapped(tmp_path, monkeypatch) -> None:
+    (tmp_path / "other").symlink_to(tmp_path)
+    monkeypatch.setenv("VITRAIL_CACHE", str(tmp_path / "other" / "cache"))
+    with own_copy(graph(tmp_path, ".onnx")) as copy:
+        assert copy is not None
+        with copy.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
+            assert mapped_regions(copy.parent)
+    assert mapped_regions(copy.parent) == []
 
 
 def resident(path: Path) -> int:

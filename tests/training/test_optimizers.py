@@ -14,9 +14,10 @@ from vitrail.data.preprocessing import Preprocessing
 from vitrail.model.build import create
 from vitrail.model.contract import Layer, Model
 from vitrail.model.family import ModelConfig
+from vitrail.training import muon
 from vitrail.training.classification import Classification, ClassificationConfig
 from vitrail.training.learner import Learner, Task
-from vitrail.training.muon import COEFFICIENTS, SCALE, Kernel, Muon, deal, orthogonalise
+from vitrail.training.muon import COEFFICIENTS, SCALE, Kernel, Muon, deal, move, orthogonalise
 from vitrail.training.optimizers import (
     LARGEST_MUON_RATE,
     OptimizerConfig,
@@ -266,6 +267,19 @@ def test_muon_multiplies_in_bfloat16_only_where_the_processor_does_so_fast(monke
         monkeypatch.setattr("vitrail.base.products.bfloat16_is_faster", lambda fast=fast: fast)
         assert product_type(torch.zeros(1)) is expected
         assert product_type(torch.zeros(1, dtype=torch.float64)) is torch.float64
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float32])
+def test_muon_moves_weights_by_products_of_the_chosen_type(
+    precision: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(muon, "product_type", lambda _: precision)
+    gradient = torch.randn(8, 16, generator=torch.Generator().manual_seed(0))
+    group = {"stacked": 1, "momentum": 0.0, "lr": 1.0, "weight_decay": 0.0}
+    weight = torch.zeros(8, 16)
+    move([Kernel(weight=weight, gradient=gradient, momentum=torch.zeros(8, 16), group=group)])
+    torch.testing.assert_close(-weight, orthogonalise(gradient[None], precision)[0], rtol=0, atol=1e-7)
+    assert not torch.equal(*(orthogonalise(gradient[None], kind) for kind in (torch.bfloat16, torch.float32)))
 
 
 def test_each_polynomial_of_muon_is_the_best_for_what_the_one_before_it_leaves() -> None:

@@ -33,6 +33,19 @@ def test_pieces_give_the_outputs_and_gradients_of_all_images(
             torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-8)
 
 
+def test_pieces_compute_in_the_types_of_autocast() -> None:
+    linear = torch.nn.Linear(4, 4)
+    images, slopes = torch.randn(16, 4), torch.randn(16, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        passed = pass_in_shares(linear, images, list(linear.parameters()), threads=2)
+        expected = linear(images)
+    assert passed.dtype == torch.bfloat16
+    assert torch.equal(passed, expected)
+    ours, theirs = (torch.autograd.grad((part * slopes).sum(), linear.weight)[0] for part in (passed, expected))
+    assert ours.dtype == torch.float32
+    torch.testing.assert_close(ours, theirs, rtol=2e-2, atol=2e-2)
+
+
 def test_each_piece_is_passed_in_a_thread_with_one_core_and_none_has_more_than_its_share() -> None:
     seen = []
 

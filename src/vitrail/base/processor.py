@@ -48,7 +48,8 @@ _CPUINFO, _BOOT = Path("/proc/cpuinfo"), Path("/proc/sys/kernel/random/boot_id")
 _DEATHS = tuple(-int(number) for number in (signal.SIGILL, signal.SIGSEGV, signal.SIGFPE))
 _MOST_ANSWERS = 16
 _log = logging.getLogger("vitrail")
-_settled = False
+_settled = _traps = False
+TRAPS = "bfloat16 products end the process on this processor, whatever oneDNN is limited to; use float32."
 
 Trial = Callable[[str | None], int | None]
 """Tries products with oneDNN limited to an instruction set, or not limited; returns the exit code, or None."""
@@ -56,10 +57,11 @@ Trial = Callable[[str | None], int | None]
 
 def settle(note: Callable[[str], None] = _log.warning) -> None:
     """Limit oneDNN once in a process, before it computes; `note` receives the sentence about it, if there is one."""
-    global _settled
+    global _settled, _traps
     if not _settled:
         _settled = True
         if sentence := limit_onednn():
+            _traps = sentence == TRAPS
             note(sentence)
 
 
@@ -89,7 +91,7 @@ def limit_onednn(
     if not limit:
         return None
     if limit not in CANDIDATES:
-        return "bfloat16 products end the process on this processor, whatever oneDNN is limited to; use float32."
+        return TRAPS
     environ[LIMIT] = limit
     return f"this processor claims AMX, but its use ends the process; oneDNN is limited to {limit} ({LIMIT})."
 
@@ -107,9 +109,11 @@ def describe_processor(cpuinfo: Path = _CPUINFO) -> dict[str, str]:
 
 
 def has_bfloat16(cpuinfo: Path = _CPUINFO, environ: Mapping[str, str] | None = None) -> bool:
-    """Return whether products in bfloat16 have instructions of their own, which oneDNN may use."""
-    flags = describe_processor(cpuinfo)
-    limit = (os.environ if environ is None else environ).get(LIMIT, "")
+    """Return whether products in bfloat16 have instructions of their own, which oneDNN may use and which work."""
+    if _traps:
+        return False
+    flags, environ = describe_processor(cpuinfo), os.environ if environ is None else environ
+    limit = environ.get(LIMIT) or environ.get(OLD_LIMIT, "")
     amx = "amx_bf16" in flags.get("flags", "").split() and not limit
     vector = "avx512_bf16" in flags.get("flags", "").split() and limit in ("", *CANDIDATES[:2])
     return amx or vector or "bf16" in flags.get("Features", "").split()

@@ -36,14 +36,14 @@ def onednn_is_faster() -> bool:
 
 @cache
 def bfloat16_is_faster() -> bool:
-    """Return whether the processor multiplies in bfloat16 faster than in float32, and does so without ending."""
+    """Return whether the processor multiplies in bfloat16 faster than in float32; to be asked after `settle`."""
     return torch.backends.mkldnn.is_available() and has_bfloat16()
 
 
 def product_type(matrices: Tensor) -> torch.dtype:
     """Return the type in which products that need few digits are fastest: bfloat16 or the matrices' own."""
-    short = matrices.device.type == "cpu" and matrices.dtype == torch.float32 and bfloat16_is_faster()
-    return torch.bfloat16 if short else matrices.dtype
+    halved = matrices.device.type == "cpu" and matrices.dtype == torch.float32 and bfloat16_is_faster()
+    return torch.bfloat16 if halved else matrices.dtype
 
 
 def linear(x: Rows, weight: Matrix, bias: Offsets | None = None) -> Products:

@@ -101,7 +101,7 @@ def make_conv(
 
 
 class GroupNorm(nn.GroupNorm):
-    """A group norm in float32 under autocast on a CPU too, as it is on GPUs: in bfloat16 it takes 7 times as long."""
+    """A group norm in float32 under autocast on a CPU too, as it is on GPUs: bfloat16 takes 4 to 6 times as long."""
 
     def forward(self, input: Images) -> FeatureMap:  # noqa: A002  (torch's name)
         """Normalise each group of channels."""

@@ -55,7 +55,7 @@ def training_bytes(config: RunConfig, images: int) -> int:
         return 4 * need.parameters
     activations = need.checkpointed_activations if config.execution.recompute else need.activations
     images = math.ceil(images * config.objective.activations_factor(config.model))
-    width = 4 if config.precision == "float32" else 2
+    width = 4 if config.precision == "float32" else 3  # half, but on a CPU attention and group norms compute in float32
     return 4 * (2 + _STATE_VALUES.get(config.optimizer.name, 1)) * need.parameters + width * activations * images
 
 

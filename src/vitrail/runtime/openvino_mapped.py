@@ -6,6 +6,7 @@ needed again. A file that somebody overwrites meanwhile would change answers or 
 without a name.
 """
 
+import os
 import shutil
 import sys
 import time
@@ -23,7 +24,8 @@ LEAST = 2**24
 """Bytes of the smallest file that is worth a copy."""
 PAUSE = 0.01
 """Seconds between two times of letting go: a core packs some ten megabytes in them."""
-PREFIX = "openvino-"
+FOLDER = "openvino"
+"""Of the user's cache, where copies are made."""
 OLD = 3600.0
 """Seconds after which a copy is one that a kill left behind: it has a name for about a second."""
 _MAPPINGS = Path("/proc/self/maps")
@@ -58,17 +60,18 @@ def _is_onnx(path: Path) -> bool:
 
 
 def _new_folder() -> Path:
-    cache = cache_folder()
-    cache.mkdir(parents=True, exist_ok=True)
-    _remove_old(cache)
-    return Path(mkdtemp(prefix=PREFIX, dir=cache))
+    copies = cache_folder().resolve() / FOLDER  # resolved, as the system lists what is mapped
+    copies.mkdir(parents=True, exist_ok=True)
+    _remove_old(copies)
+    return Path(mkdtemp(dir=copies))
 
 
-def _remove_old(cache: Path) -> None:
+def _remove_old(copies: Path) -> None:
     """Remove copies that a kill left behind."""
-    for folder in cache.glob(f"{PREFIX}*"):
-        if time.time() - folder.stat().st_mtime > OLD:
-            shutil.rmtree(folder, ignore_errors=True)
+    for folder in copies.iterdir():
+        with suppress(FileNotFoundError):  # another process has removed it
+            if time.time() - folder.stat().st_mtime > OLD:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copied(files: list[Path], folder: Path) -> Path:
@@ -82,12 +85,13 @@ def _copied(files: list[Path], folder: Path) -> Path:
 
 
 def mapped_regions(folder: Path) -> list[Region]:
-    """Return where in memory the files of a folder are mapped."""
-    regions = []
-    for line in _MAPPINGS.read_text().splitlines():
-        if f" {folder}/" in line:
-            start, _, end = line.split()[0].partition("-")
-            regions.append((int(start, 16), int(end, 16) - int(start, 16)))
+    """Return where in memory the files of a folder are mapped; nowhere, if the system does not list it."""
+    regions, name = [], os.fsencode(f" {folder}/")
+    with suppress(OSError):
+        for line in _MAPPINGS.read_bytes().splitlines():
+            if name in line:
+                start, _, end = line.split()[0].partition(b"-")
+                regions.append((int(start, 16), int(end, 16) - int(start, 16)))
     return regions
 
 
@@ -97,10 +101,10 @@ def let_go(regions: list[Region]) -> Iterator[None]:
 
     The files must stay mapped that long; whoever reads such a page again gets it from the file.
     """
-    over = Event()
+    end = Event()
 
     def work() -> None:
-        while not over.wait(PAUSE):
+        while not end.wait(PAUSE):
             _give_back(regions)
 
     helper = Thread(target=work, name="vitrail-let-go", daemon=True)
@@ -108,7 +112,7 @@ def let_go(regions: list[Region]) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        end.set()
         helper.join()
         _give_back(regions)
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from vitrail.base.errors import CheckpointError
 from vitrail.base.extras import require
 from vitrail.runtime.card import KEY
 from vitrail.runtime.choice import PACKAGES, Precision
-from vitrail.runtime.openvino_mapped import let_go, mapped_regions, own_copy
+from vitrail.runtime.openvino_mapped import Region, let_go, mapped_regions, own_copy
 from vitrail.runtime.session import check_inputs, fits, run_error
 
 HINTS: dict[Precision, str] = {"float32": "f32", "bfloat16": "bf16", "int8": "f32"}
@@ -40,11 +40,7 @@ class OpenVinoSession:
         }
         try:
             core = runtime.Core()
-            with own_copy(model) if isinstance(model, Path) else nullcontext() as copy:
-                # A file that is overwritten meanwhile must not change answers, so only a copy of our own is mapped.
-                core.set_property({"ENABLE_MMAP": copy is not None})
-                graph = core.read_model(copy or model) if isinstance(model, Path | bytes) else model
-                weights = [] if copy is None else mapped_regions(copy.parent)
+            graph, weights = _read(core, model) if isinstance(model, Path | bytes) else (model, [])
             check_inputs([value.get_any_name() for value in graph.inputs], called)
             place = [KEY, "card"]
             self.properties = {KEY: str(graph.get_rt_info(place).value)} if graph.has_rt_info(place) else {}
@@ -73,6 +69,19 @@ class OpenVinoSession:
         except Exception as error:  # of several kinds, by what does not fit
             raise run_error(self.called, f"OpenVINO {self.version}", images, error) from None
         return [request.get_output_tensor(self.places[name]).data.copy() for name in outputs]
+
+
+def _read(core: Any, model: Path | bytes) -> tuple[Any, list[Region]]:
+    """Read a graph, and return where its weights are mapped.
+
+    A file that is overwritten meanwhile must not change answers, so only a copy of our own is mapped.
+    """
+    with own_copy(model) if isinstance(model, Path) else nullcontext() as copy, suppress(RuntimeError):
+        if copy is not None:
+            core.set_property({"ENABLE_MMAP": True})
+            return core.read_model(copy), mapped_regions(copy.parent)
+    core.set_property({"ENABLE_MMAP": False})
+    return core.read_model(model), []
 
 
 def _sides(port: Any) -> tuple[int | None, ...]:
