@@ -5,7 +5,7 @@
 
 All in one process, paired round by round (`contest.py`): float32, fused AdamW; from the pixels of a batch, through
 normalisation, forward and backward pass, to moved weights; ours in the shares that a run has. `small` is the encoder
-and decoder of the rule at 64 px (dim 128, depth 6, patch 8; decoder 64x1), `base` is B/16 at 224 px with the published
+and decoder of the rule at 64 px (dim 192, depth 6, patch 8; decoder 96x1), `base` is B/16 at 224 px with the published
 decoder (512x8). The rule pools the mean over patches, and has no class token; transformers' encoder has one, so it is
 compared with `--pool class-token`. There the supervised step computes only that token in the last block, which makes it
 faster and MAE's gain smaller.
@@ -29,7 +29,7 @@ from vitrail.base.memory import keep_freed_memory
 from vitrail.data.batch import Batch, class_targets
 from vitrail.data.preprocessing import Preprocessing
 from vitrail.data.transforms import normalise
-from vitrail.runs.choose_pretraining import small_mae
+from vitrail.runs.choose_pretraining import MAE_WIDTH, small_mae
 from vitrail.selfsup.mae import DecoderConfig, MAEConfig
 from vitrail.training.classification import ClassificationConfig
 from vitrail.training.learner import Learner, Task, make_learner
@@ -56,8 +56,8 @@ MODELS = {
     "small": Sizes(
         side=64,
         patch=8,
-        encoder={"dim": 128, "depth": 6, "num_heads": 4, "mlp_dim": 256},
-        decoder=small_mae(128).decoder,
+        encoder={"dim": MAE_WIDTH, "depth": 6, "num_heads": MAE_WIDTH // 32, "mlp_dim": 2 * MAE_WIDTH},
+        decoder=small_mae(MAE_WIDTH).decoder,
     ),
     "base": Sizes(
         side=224,

@@ -32,14 +32,16 @@ def test_the_published_autoencoder_has_its_numbers() -> None:
     assert draft.schedule.warmup_steps * 4096 / 1_281_167 == pytest.approx(40, rel=0.01)
 
 
-def test_small_autoencoders_decode_with_one_block_of_half_the_width_and_have_slower_blocks() -> None:
+def test_small_autoencoders_are_wider_decode_with_one_block_of_half_the_width_and_have_slower_blocks() -> None:
     for draft in (find_pretraining("mae-cifar10", None)(FACTS), find_pretraining(None, "mae")(FACTS)):
-        assert draft.model.dim == 128
-        assert draft.objective.decoder == DecoderConfig(dim=64, depth=1, num_heads=2, mlp_dim=128)
+        assert (draft.model.dim, draft.model.num_heads, draft.model.mlp_dim) == (192, 6, 384)
+        assert draft.objective.decoder == DecoderConfig(dim=96, depth=1, num_heads=3, mlp_dim=192)
         assert _rates(draft) == pytest.approx((0.008, 0.002))
-    many = replace(FACTS, images=200_000)
-    for draft in (find_pretraining(None, "mae")(many), find_pretraining(None, "masked-patch")(FACTS)):
+    many = find_pretraining(None, "mae")(replace(FACTS, images=200_000))
+    masked = [find_pretraining(name, "masked-patch")(FACTS) for name in (None, "masked-patch-cifar10")]
+    for draft, dim in ((many, 384), *((draft, 128) for draft in masked)):
         assert _rates(draft) == pytest.approx((0.02, 0.002))
+        assert draft.model.dim == dim
 
 
 def _rates(draft: Draft) -> tuple[float, float]:

@@ -91,19 +91,24 @@ def test_small_vits_are_adapted_with_muon_at_one_rate(images: int, batch: int, s
 
 
 @pytest.mark.parametrize(("images", "mixed"), [(63, False), (64, True), (800, True), (801, False)])
-def test_few_images_are_mixed_for_small_models_that_learned_without_labels(images: int, mixed: bool) -> None:
-    facts, draws = _facts(images, side=32), {}
+def test_few_images_vary_for_small_models_that_learned_without_labels(images: int, mixed: bool) -> None:
+    facts, draws, steps = _facts(images, side=32), {}, {}
     for name, source in {
         "with": _source(SMALL),
         "without": _source(SMALL, False),
         "large": _source(LARGE, False),
     }.items():
         chosen = choose_adaptation(facts, source)
-        augmentation = adapt(source, facts, chosen, image_size=None, frozen=False).augmentation
-        draws[name] = (augmentation.mixup, augmentation.cutmix)
-        photos = adapt(source, _facts(images), chosen, image_size=None, frozen=False).augmentation
-        assert not photos.mixes
-    assert draws == {"with": (0, 0), "without": (0.8, 1.0) if mixed else (0, 0), "large": (0, 0)}
+        draft = adapt(source, facts, chosen, image_size=None, frozen=False)
+        augmentation = draft.augmentation
+        draws[name] = (augmentation.mixup, augmentation.cutmix, augmentation.layers, augmentation.magnitude)
+        steps[name] = draft.steps
+        photos = adapt(source, _facts(images), chosen, image_size=None, frozen=False)
+        assert not photos.augmentation.mixes
+        assert photos.steps == chosen.steps
+    plain = (0, 0, 0, 0)
+    assert draws == {"with": plain, "without": (0.8, 1.0, 2, 5.0) if mixed else plain, "large": plain}
+    assert steps == {"with": 300, "without": 1_500 if mixed else 300, "large": 100}
 
 
 @pytest.mark.parametrize(("objective", "labels"), [("classification", True), ("mae", False), (None, True)])

@@ -48,12 +48,18 @@ def test_batch_and_rates_are_as_written(images: int, batch: int, blocks: float, 
 
 
 @pytest.mark.parametrize(("images", "mixed"), [(63, False), (64, True), (800, True), (801, False), (50_000, False)])
-def test_few_images_are_mixed(images: int, mixed: bool) -> None:
+def test_few_images_are_mixed_and_changed_and_learned_from_for_longer(images: int, mixed: bool) -> None:
     draft = choose(Facts(images=images, classes=10, channels=3, side=32))
-    assert (draft.augmentation.mixup, draft.augmentation.cutmix) == ((0.8, 1.0) if mixed else (0.0, 0.0))
-    assert not choose(Facts(images=images, classes=10, channels=3, side=300)).augmentation.mixes  # cropped
-    if mixed:  # pairs on two and on four ranks
-        assert draft.batch % 8 == 0
+    augmentation = draft.augmentation
+    assert (augmentation.mixup, augmentation.cutmix) == ((0.8, 1.0) if mixed else (0.0, 0.0))
+    assert (augmentation.layers, augmentation.magnitude) == ((2, 5.0) if mixed else (0, 0.0))
+    photos = choose(Facts(images=images, classes=10, channels=3, side=300))  # cropped
+    assert not photos.augmentation.mixes
+    assert photos.augmentation.layers == 0
+    if mixed:
+        assert draft.batch % 8 == 0  # pairs on two and on four ranks
+        assert (draft.steps, draft.schedule.warmup_steps) == (3_000, 300)
+        assert photos.steps == 300
 
 
 def _vit(draft: Draft) -> ViTConfig:

@@ -17,7 +17,7 @@ from vitrail.model.family import ModelConfig
 from vitrail.model.patches import Size
 from vitrail.recipes.paper import PRETRAINING_BATCH
 from vitrail.runs.choose import MUON
-from vitrail.runs.choose_pretraining import SLOW_MUON, small_mae
+from vitrail.runs.choose_pretraining import MAE_WIDTH, SLOW_MUON, small_mae
 from vitrail.runs.config import Stage
 from vitrail.runs.draft import Draft, Facts
 from vitrail.runs.plan import FLOPS_PER_MAC
@@ -26,6 +26,8 @@ from vitrail.selfsup.masked_patch import MaskedPatchConfig
 from vitrail.selfsup.objective import SelfSupervisedConfig
 from vitrail.training.optimizers import OptimizerConfig
 from vitrail.training.schedules import Schedule
+
+SMALL_WIDTH = 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,13 +93,13 @@ def mae_16(channels: int) -> ModelConfig:
     return configure("B/16", image_size=224, num_classes=0, channels=channels, positions="sincos-2d", gelu="erf")
 
 
-def small_model(side: int, patch: int) -> Callable[[int], ModelConfig]:
-    """Return the small model of the rule, for one size of images."""
+def small_model(side: int, patch: int, width: int = SMALL_WIDTH) -> Callable[[int], ModelConfig]:
+    """Return a small model of the rule, for one size of images."""
     return lambda channels: ViTConfig(
-        dim=128,
+        dim=width,
         depth=6,
-        num_heads=4,
-        mlp_dim=256,
+        num_heads=width // 32,
+        mlp_dim=2 * width,
         patch_size=(patch, patch),
         image_size=(side, side),
         channels=channels,
@@ -108,18 +110,17 @@ def small_model(side: int, patch: int) -> Callable[[int], ModelConfig]:
     )
 
 
-def _small(
-    name: str, objective: SelfSupervisedConfig, optimizer: OptimizerConfig, side: int, patch: int, data: str
-) -> SelfSupRecipe:
+def _small(name: str, objective: SelfSupervisedConfig, side: int, patch: int, data: str) -> SelfSupRecipe:
     """Return a run on small data: 30,000 steps of 64 images."""
+    mae = isinstance(objective, MAEConfig)
     crop = Augmentation(crop="pad", pad=max(side // 16, 1), pad_mode="zero", antialias=True)
     return SelfSupRecipe(
         name=f"{objective.kind}-{name}",
         objective=objective,
-        model=small_model(side, patch),
+        model=small_model(side, patch, MAE_WIDTH if mae else SMALL_WIDTH),
         image_size=(side, side),
         augmentation=crop if side <= 32 else Augmentation(area=(0.3, 1.0), antialias=True),
-        optimizer=optimizer,
+        optimizer=SLOW_MUON if mae else MUON,
         schedule=Schedule(shape="cosine", peak=2e-3, warmup_steps=1000),
         batch=64,
         steps=30_000,
@@ -157,11 +158,11 @@ def _recipes() -> dict[str, SelfSupRecipe]:
             published="83.6% on ImageNet after fine-tuning",
         ),
     ]
-    for objective, optimizer in ((masked, MUON), (small_mae(128), SLOW_MUON)):
+    for objective in (masked, small_mae(MAE_WIDTH)):
         recipes += [
-            _small("cifar10", objective, optimizer, 32, 4, "CIFAR-10"),
-            _small("fashion-mnist", objective, optimizer, 28, 4, "Fashion-MNIST"),
-            _small("photos", objective, optimizer, 64, 8, "photos"),
+            _small("cifar10", objective, 32, 4, "CIFAR-10"),
+            _small("fashion-mnist", objective, 28, 4, "Fashion-MNIST"),
+            _small("photos", objective, 64, 8, "photos"),
         ]
     return {recipe.name: recipe for recipe in recipes}
 

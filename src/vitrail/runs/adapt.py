@@ -21,7 +21,8 @@ Smaller Vision Transformers differ in what Table 4 was not made for (docs/finetu
 | learning rates | 0.001, which is not tried; up to 4,000 images 0.0003 for models that learned from labels, whose |
 |                | features are better left nearly as they are; ten times that when only the head learns           |
 | batch, length  | batches of at most 64; 8 epochs, but at least 300 and at most 5,000 steps                       |
-| images         | for models that learned without labels, 64 to 800 small images are mixed as by `choose.py`      |
+| few images     | for models that learned without labels, 64 to 800 small images are changed and mixed as by      |
+|                | `choose.py`, and learned from for at least 1,500 steps                                          |
 | first head     | up to 4,000 images a regression on their features, not zeros                                    |
 """
 
@@ -30,7 +31,7 @@ from dataclasses import dataclass, replace
 from vitrail.data.augment.settings import Augmentation
 from vitrail.model.cost import cost
 from vitrail.model.patches import Size
-from vitrail.runs.choose import MUON, SMALL_SIDE, choose_batch, mix_few
+from vitrail.runs.choose import MUON, SMALL_SIDE, choose_batch, vary_few
 from vitrail.runs.config import FirstHead
 from vitrail.runs.draft import Draft, Facts
 from vitrail.runs.first_head import MOST_IMAGES
@@ -43,6 +44,8 @@ RATES = (0.003, 0.01, 0.03, 0.1)
 SGD = OptimizerConfig(name="sgd", clip_norm=1.0)
 SMALL_MODEL = 10_000_000
 """Parameters from which on a ViT is adapted as in Table 4."""
+VARIED_STEPS = 1_500
+"""Fewest steps with few images that vary so much that they take long to learn."""
 SMALL_RATE, CAREFUL_RATE = 0.001, 0.0003
 HEAD_FACTOR = 10.0
 """How much faster a head learns when nothing else moves."""
@@ -68,8 +71,8 @@ class Adaptation:
     optimizer: OptimizerConfig = SGD
     head: FirstHead = "zeros"
     """What the head begins with."""
-    mixing: bool = False
-    """Whether pairs of images are mixed where there are few."""
+    varied: bool = False
+    """Whether few images are changed by RandAugment and mixed, for a longer time."""
 
 
 def choose_adaptation(facts: Facts, source: Source) -> Adaptation:
@@ -102,22 +105,24 @@ def _adapt_small(facts: Facts, learned_labels: bool) -> Adaptation:
         dev_fraction=0.02 if facts.images >= 20_000 else 0.1,
         optimizer=MUON,
         head="regression" if few else "zeros",
-        mixing=not learned_labels,
+        varied=not learned_labels,
     )
 
 
 def adapt(source: Source, facts: Facts, adaptation: Adaptation, *, image_size: Size | None, frozen: bool) -> Draft:
     """Return a run that adapts a model to such data, at the middle rate."""
     config = source.adapted(num_classes=facts.classes, image_size=image_size or adaptation.image_size)
+    augmentation = adaptation.augmentation or _augmentation(facts, source, adaptation, min(config.image_size))
+    varied = adaptation.varied and augmentation.mixes
     return Draft(
         model=config,
         start=replace(source.start, head=adaptation.head),
         preprocessing=replace(source.preprocessing, image_size=config.image_size),
-        augmentation=adaptation.augmentation or _augmentation(facts, source, adaptation, min(config.image_size)),
+        augmentation=augmentation,
         optimizer=replace(adaptation.optimizer, frozen=source.backbone if frozen else ()),
         schedule=Schedule(shape="cosine", peak=quick_rate(adaptation.rates), warmup_steps=adaptation.warmup_steps),
         batch=adaptation.batch,
-        steps=adaptation.steps,
+        steps=max(adaptation.steps, VARIED_STEPS) if varied else adaptation.steps,
         averaging=adaptation.averaging,
     )
 
@@ -131,4 +136,4 @@ def _augmentation(facts: Facts, source: Source, adaptation: Adaptation, side: in
     small = max(facts.side, side) <= SMALL_SIDE
     shift = Augmentation(crop="pad", pad=max(side // 16, 1), pad_mode="zero")
     chosen = replace(shift if small else Augmentation(area=(0.3, 1.0)), antialias=source.preprocessing.antialias)
-    return mix_few(chosen, facts) if adaptation.mixing else chosen
+    return vary_few(chosen, facts) if adaptation.varied else chosen

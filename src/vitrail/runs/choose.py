@@ -12,10 +12,11 @@
 | schedule   | a tenth of the rule's length (or of a shorter run) to warm up, then linearly to 0                 |
 | batch      | 64; with fewer than 512 images an eighth of them, in eights; from 20,000 images on 128, from      |
 |            | 200,000 on 256                                                                                    |
-| length     | 12 epochs up to 20,000 images, but at least 300 steps; then 240,000 images, at least 2 epochs     |
-| images     | small ones (up to 64 pixels) shifted by a sixteenth of the side, and pairs of 64 to 800 of them   |
-|            | mixed, half by mixup (0.8) and half by cutmix (1.0), lest they are learned by heart; larger ones  |
-|            | cropped; all flipped                                                                              |
+| length     | 12 epochs up to 20,000 images, but at least 300 steps, with few small images (below) 3,000; then  |
+|            | 240,000 images, at least 2 epochs                                                                 |
+| images     | small ones (up to 64 pixels) shifted by a sixteenth of the side; larger ones cropped; all flipped |
+| few images | 64 to 800 small ones are changed more, lest they are learned by heart: RandAugment (2 layers,     |
+|            | magnitude 5), and pairs mixed, half by mixup (0.8) and half by cutmix (1.0)                       |
 
 Measured on two cores; docs/log.md has what was tried.
 """
@@ -35,17 +36,20 @@ FEW_IMAGES, SOME_IMAGES, MANY_IMAGES = range(64, 801), 20_000, 200_000
 MUON = OptimizerConfig(name="muon", weight_decay=0.05, beta2=0.99, clip_norm=1.0)
 SMALL_MUON = replace(MUON, muon_rate=4.0, rest_rate=4.0)
 """For models that `choose_model` makes of fewer than 200,000 images."""
+FEWEST_STEPS, VARIED_STEPS = 300, 3_000
+"""The shortest runs of the rule: of any images, and of few that vary so much that they take long to learn."""
 
 
 def choose(facts: Facts) -> Draft:
     """Return the run that the rule chooses for such data."""
     side = choose_side(facts)
     batch = choose_batch(facts, most=64 if facts.images < SOME_IMAGES else 128)
-    steps = choose_steps(facts, batch)
+    augmentation = vary_few(choose_augmentation(facts, side), facts)
+    steps = max(choose_steps(facts, batch), VARIED_STEPS if augmentation.mixes else 0)
     return Draft(
         model=choose_model(facts, side),
         preprocessing=preset("huggingface", image_size=(side, side), channels=facts.channels),
-        augmentation=mix_few(choose_augmentation(facts, side), facts),
+        augmentation=augmentation,
         optimizer=MUON if facts.images >= MANY_IMAGES else SMALL_MUON,
         schedule=Schedule(shape="linear", peak=2e-3, warmup_steps=max(steps // 10, 1)),
         batch=batch,
@@ -87,10 +91,13 @@ def choose_augmentation(facts: Facts, side: int) -> Augmentation:
     return Augmentation(area=(0.3, 1.0), antialias=True)
 
 
-def mix_few(augmentation: Augmentation, facts: Facts) -> Augmentation:
-    """Mix pairs of few images that are shifted only; of fewer still, a step has no pairs for several ranks."""
-    mixes = facts.images in FEW_IMAGES and augmentation.crop == "pad"
-    return replace(augmentation, mixup=0.8, cutmix=1.0) if mixes else augmentation
+def vary_few(augmentation: Augmentation, facts: Facts) -> Augmentation:
+    """Change few images that are shifted only by RandAugment, and mix pairs of them.
+
+    Of fewer still, a step has no pairs for several ranks.
+    """
+    varies = facts.images in FEW_IMAGES and augmentation.crop == "pad"
+    return replace(augmentation, layers=2, magnitude=5.0, mixup=0.8, cutmix=1.0) if varies else augmentation
 
 
 def choose_batch(facts: Facts, *, most: int = 64) -> int:
@@ -104,4 +111,4 @@ def choose_batch(facts: Facts, *, most: int = 64) -> int:
 def choose_steps(facts: Facts, batch: int) -> int:
     """Return the number of updates."""
     epochs = min(max(240_000 / facts.images, 2.0), 12.0)
-    return max(round(facts.images * epochs / batch), 300)
+    return max(round(facts.images * epochs / batch), FEWEST_STEPS)
