@@ -91,7 +91,7 @@ def test_small_vits_are_adapted_with_muon_at_one_rate(images: int, batch: int, s
 
 
 @pytest.mark.parametrize(("images", "mixed"), [(63, False), (64, True), (800, True), (801, False)])
-def test_few_images_vary_for_small_models_that_learned_without_labels(images: int, mixed: bool) -> None:
+def test_few_images_vary_for_small_models(images: int, mixed: bool) -> None:
     facts, draws, steps = _facts(images, side=32), {}, {}
     for name, source in {
         "with": _source(SMALL),
@@ -107,8 +107,9 @@ def test_few_images_vary_for_small_models_that_learned_without_labels(images: in
         assert not photos.augmentation.mixes
         assert photos.steps == chosen.steps
     plain = (0, 0, 0, 0)
-    assert draws == {"with": plain, "without": (0.8, 1.0, 2, 5.0) if mixed else plain, "large": plain}
-    assert steps == {"with": 300, "without": 1_500 if mixed else 300, "large": 100}
+    varied, length = ((0.8, 1.0, 2, 5.0), 1_500) if mixed else (plain, 300)
+    assert draws == {"with": varied, "without": varied, "large": plain}
+    assert steps == {"with": length, "without": length, "large": 100}
 
 
 @pytest.mark.parametrize(("objective", "labels"), [("classification", True), ("mae", False), (None, True)])

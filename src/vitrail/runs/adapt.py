@@ -21,8 +21,7 @@ Smaller Vision Transformers differ in what Table 4 was not made for (docs/finetu
 | learning rates | 0.001, which is not tried; up to 4,000 images 0.0003 for models that learned from labels, whose |
 |                | features are better left nearly as they are; ten times that when only the head learns           |
 | batch, length  | batches of at most 64; 8 epochs, but at least 300 and at most 5,000 steps                       |
-| few images     | for models that learned without labels, 64 to 800 small images are changed and mixed as by      |
-|                | `choose.py`, and learned from for at least 1,500 steps                                          |
+| few images     | 64 to 800 small images are changed and mixed as by `choose.py`, for at least 1,500 steps         |
 | first head     | up to 4,000 images a regression on their features, not zeros                                    |
 """
 
@@ -105,7 +104,7 @@ def _adapt_small(facts: Facts, learned_labels: bool) -> Adaptation:
         dev_fraction=0.02 if facts.images >= 20_000 else 0.1,
         optimizer=MUON,
         head="regression" if few else "zeros",
-        varied=not learned_labels,
+        varied=True,
     )
 
 
