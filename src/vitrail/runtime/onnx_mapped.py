@@ -37,7 +37,7 @@ def _graph(content: mmap.mmap, start: int, end: int, name: str) -> Iterator[byte
 
 def _tensor(content: mmap.mmap, start: int, end: int, name: str) -> bytes:
     """Return a tensor whose numbers lie elsewhere."""
-    parts = []
+    parts, references = [], []
     for number, place, begin, stop in fields(content, start, end):
         if number != _NUMBERS:
             parts.append(content[place:stop])
@@ -45,6 +45,7 @@ def _tensor(content: mmap.mmap, start: int, end: int, name: str) -> bytes:
         facts = {"location": name, "offset": begin, "length": stop - begin}
         for key, value in facts.items():
             entry = bytes_field(1, key.encode()) + bytes_field(2, str(value).encode())
-            parts.append(bytes_field(_ELSEWHERE, entry))
-        parts.append(number_field(_WHERE, 1))
-    return bytes_field(_WEIGHTS, b"".join(parts))
+            references.append(bytes_field(_ELSEWHERE, entry))
+        references.append(number_field(_WHERE, 1))
+    # At the end, where they win: a tensor of a quantised graph says itself that its numbers do not lie elsewhere.
+    return bytes_field(_WEIGHTS, b"".join(parts + references))
