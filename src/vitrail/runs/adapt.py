@@ -21,7 +21,8 @@ Smaller Vision Transformers differ in what Table 4 was not made for (docs/finetu
 | learning rates | 0.001, which is not tried; up to 4,000 images 0.0003 for models that learned from labels, whose |
 |                | features are better left nearly as they are; ten times that when only the head learns           |
 | batch, length  | batches of at most 64; 8 epochs, but at least 300 and at most 5,000 steps                       |
-| few images     | 64 to 800 small images are changed and mixed as by `choose.py`, for at least 1,500 steps        |
+| few images     | 64 to 800 small images are changed and mixed as by `choose.py`, for at least 1,500 steps, 30 of |
+|                | them to warm up                                                                                 |
 | first head     | up to 4,000 images a regression on their features, not zeros                                    |
 """
 

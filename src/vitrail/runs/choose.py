@@ -92,7 +92,7 @@ def choose_augmentation(facts: Facts, side: int) -> Augmentation:
 
 
 def vary_few(augmentation: Augmentation, facts: Facts) -> Augmentation:
-    """Change few images that are shifted only by RandAugment, and mix pairs of them.
+    """Where few images would be shifted and no more, change them by RandAugment, and mix pairs of them.
 
     Of fewer still, a step has no pairs for several ranks.
     """
