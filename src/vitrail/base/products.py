@@ -51,7 +51,7 @@ def linear(x: Rows, weight: Matrix, bias: Offsets | None = None) -> Products:
     if not _suits(x, weight):
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled() and any(part is not None and part.requires_grad for part in (x, weight, bias)):
-        return _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+        return _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]  # torch has no types for it
     return _onednn(x, weight, bias)
 
 
@@ -87,7 +87,7 @@ class _Linear(torch.autograd.Function):
         return _onednn(x, weight, bias)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:  # noqa: ARG004
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:  # noqa: ARG004 - torch gives it
         ctx.save_for_backward(*inputs[:2])
 
     @staticmethod
